@@ -1,0 +1,74 @@
+#ifndef SIMHCA_SIM_FABRIC_FABRIC_H_
+#define SIMHCA_SIM_FABRIC_FABRIC_H_
+
+#include <atomic>
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <string>
+
+#include "sim/fabric/link.h"
+#include "sim/timing/time.h"
+
+namespace simhca {
+
+// A process's membership of a fabric: the named place in shared memory where the engines of one
+// user's processes meet.  Queue pair numbers belong to the fabric, not to a device.
+class Fabric {
+ public:
+  struct Options {
+    std::string name;        // letters, digits, '-', '_', '.'; empty: the default of this user
+    bool exclusive = false;  // virtual time: one process holds all devices, a second is refused
+  };
+
+  // State of the process that owns a number, for the transport's retry rules.
+  struct Peer {
+    enum class State : uint8_t { kAlive, kDead, kUnknown } state = State::kUnknown;
+    bool drained = true;  // all that we committed towards it has been consumed
+  };
+
+  // Joins, creating the fabric if nobody lives on it.  Returns 0 or a positive errno with an
+  // explanation in `error`: EINVAL bad name, EPERM/EACCES another user's, EBUSY virtual fabric
+  // in use or a shared one asked for exclusively, ENOSPC /dev/shm too small, EPROTO layout of
+  // another version, EMFILE no slot.
+  static int Join(const Options& options, std::unique_ptr<Fabric>* fabric, std::string* error);
+
+  virtual ~Fabric() = default;  // leaves; the last one out removes the fabric
+
+  virtual Link& link() = 0;
+
+  // CLOCK_MONOTONIC nanoseconds at the fabric's creation: time zero of its devices' clocks.
+  virtual int64_t epoch_ns() const = 0;
+
+  // A number no other live object of the fabric has, 24 bits, never 0 or 1, not soon reused.
+  // Returns 0 when none is left.  Packets for it come to this process until it is released.
+  virtual uint32_t AllocateNumber() = 0;
+  virtual void ReleaseNumber(uint32_t number) = 0;
+
+  // Costs a system call: for timers only.
+  virtual Peer PeerOf(uint32_t number) = 0;
+
+  // ---- Sleeping and waking; see sim/device/progress.h ----
+
+  // While wanted, a sender that finds this flag set clears it and wakes our sleeper.  Turning it
+  // on is a full fence: what arrived before is seen by the next Poll.
+  virtual void WantWake(bool wanted) = 0;
+  virtual bool wake_wanted() const = 0;
+  // Sleeps until woken or `timeout` is over (kNever: no limit).  Called without the engine's lock.
+  virtual void Sleep(Duration timeout) = 0;
+  // Wakes our own sleeper.
+  virtual void Wake() = 0;
+
+  // Periodic upkeep (each 100 ms is enough): keeps our lock, releases rings of the dead.
+  // Under the engine's lock.
+  virtual void Maintain() = 0;
+
+  // Counters of this process that `stats` reads: written by this process only, relaxed.
+  virtual std::span<std::atomic<uint64_t>> counters() = 0;
+};
+
+inline constexpr size_t kCountersPerProcess = 64;
+
+}  // namespace simhca
+
+#endif  // SIMHCA_SIM_FABRIC_FABRIC_H_
