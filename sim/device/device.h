@@ -4,19 +4,12 @@
 #include <cstddef>
 #include <cstdint>
 
-#include "sim/device/attributes.h"
 #include "sim/profiles/profile.h"
+#include "sim/queues/interrupt_handler.h"
 #include "sim/timing/time.h"
+#include "sim/transport/attributes.h"
 
 namespace simhca {
-
-// What the device calls when it has written an event queue entry; the kernel's interrupt handler
-// on hardware.  Called under the engine's lock: it may consume entries, not call the device.
-class InterruptHandler {
- public:
-  virtual ~InterruptHandler() = default;
-  virtual void OnInterrupt() = 0;
-};
 
 // A queue pair's doorbell register.  Which object is behind it is the device's own matter.
 class Doorbell;

@@ -1,8 +1,10 @@
-#ifndef SIMHCA_SIM_DEVICE_ATTRIBUTES_H_
-#define SIMHCA_SIM_DEVICE_ATTRIBUTES_H_
+#ifndef SIMHCA_SIM_TRANSPORT_ATTRIBUTES_H_
+#define SIMHCA_SIM_TRANSPORT_ATTRIBUTES_H_
 
 #include <array>
 #include <cstdint>
+
+#include "sim/memory/access.h"
 
 // Plain values that the driver and the device exchange.  Numeric values are those of the verbs
 // enums of the same names, so that the driver converts with a cast.
@@ -12,14 +14,6 @@ namespace simhca {
 enum class QpType : uint8_t { kRc = 2, kUc = 3, kUd = 4, kXrcSend = 9, kXrcReceive = 10 };
 
 enum class QpState : uint8_t { kReset, kInit, kRtr, kRts, kSqd, kSqe, kErr };
-
-// Access flags of regions and queue pairs (enum ibv_access_flags).
-inline constexpr uint32_t kLocalWrite = 1u << 0;
-inline constexpr uint32_t kRemoteWrite = 1u << 1;
-inline constexpr uint32_t kRemoteRead = 1u << 2;
-inline constexpr uint32_t kRemoteAtomic = 1u << 3;
-inline constexpr uint32_t kMwBind = 1u << 4;
-inline constexpr uint32_t kZeroBased = 1u << 5;
 
 // Attribute mask of modify QP (enum ibv_qp_attr_mask).
 namespace qp_mask {
@@ -93,4 +87,4 @@ struct QpAttributes {
 
 }  // namespace simhca
 
-#endif  // SIMHCA_SIM_DEVICE_ATTRIBUTES_H_
+#endif  // SIMHCA_SIM_TRANSPORT_ATTRIBUTES_H_
