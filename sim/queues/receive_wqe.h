@@ -1,0 +1,18 @@
+#ifndef SIMHCA_SIM_QUEUES_RECEIVE_WQE_H_
+#define SIMHCA_SIM_QUEUES_RECEIVE_WQE_H_
+
+#include <cstdint>
+
+#include "sim/queues/scatter_cursor.h"
+
+namespace simhca {
+
+// A receive WQE that a message has taken.
+struct ReceiveWqe {
+  uint16_t index = 0;  // what the CQE reports
+  ScatterCursor buffers;
+};
+
+}  // namespace simhca
+
+#endif  // SIMHCA_SIM_QUEUES_RECEIVE_WQE_H_
