@@ -1,0 +1,88 @@
+# ./simhca bench: the Google Benchmark programs under bench/.  Sourced by simhca.
+
+bench_help() {
+  cat <<END
+Usage: ./simhca bench [--filter RE] [--json FILE] [--list] [-- ARG...]
+
+Builds the programs under bench/ (config opt) and runs them one after the other.
+
+  --filter RE  only the benchmarks whose name matches this regular expression
+  --json FILE  the results of all programs in one file, in Google Benchmark's format
+  --list       only list the benchmarks
+  ARG...       given to each program, e.g. --benchmark_repetitions=5
+END
+}
+
+# merge_json FILE...: the benchmarks of all files behind the context of the first.
+merge_json() {
+  awk '
+    FNR == 1 { inside = 0 }
+    /^  "benchmarks": \[/ {
+      if (NR == FNR) print
+      inside = 1
+      next
+    }
+    inside && /^  \]/ { inside = 0; next }
+    inside {
+      # Between the last benchmark of one file and the first of the next.
+      if (/^    \{/ && last ~ /\}$/) last = last ","
+      if (last != "") print last
+      last = $0
+      next
+    }
+    NR == FNR && !/^}/ { print }
+    END {
+      if (last != "") print last
+      print "  ]\n}"
+    }' "$@"
+}
+
+bench_main() {
+  local filter= json= list= value taken bin binary parts targets arguments=() runner status=0
+  while (($# > 0)); do
+    case $1 in
+      -h | --help) bench_help; exit 0 ;;
+      --filter | --filter=*) take_option "$@"; filter=$value ;;
+      --json | --json=*) take_option "$@"; json=$value ;;
+      --list) list=1 taken=1 ;;
+      --) shift; arguments+=("$@"); break ;;
+      *) die "bench: unknown argument '$1' (see ./simhca bench --help)" ;;
+    esac
+    shift "$taken"
+  done
+  [[ -z $json || $json == /* ]] || json=$PWD/$json
+  [[ -z $json || -w $json || -w ${json%/*}/ ]] || die "--json: cannot write '$json'"
+  [[ -z $filter ]] || arguments+=(--benchmark_filter="$filter")
+  [[ -z $list ]] || arguments+=(--benchmark_list_tests=true)
+
+  need_packages build
+  build_locked opt always 1>&2 || exit 1
+  mapfile -t targets < <(bazel_run query 'attr(testonly, 0, kind(cc_binary, //bench/...))' 2>/dev/null)
+  ((${#targets[@]} > 0)) || die 1 "there are no benchmark programs under bench/"
+  bazel_run build --config=opt "${targets[@]}" 1>&2 || die 1 "the build failed; the errors are above"
+  bin=$(bazel_run info --config=opt bazel-bin 2>/dev/null)
+
+  bench_parts=$(mktemp -d)
+  trap 'rm -rf "$bench_parts"' EXIT
+  for value in "${targets[@]}"; do
+    binary=${value#//}
+    binary=$bin/${binary/://}
+    # Programs that call verbs run like any other program; the rest drive the simulator's parts.
+    runner=()
+    LC_ALL=C readelf -dW "$binary" | grep -q 'NEEDED.*\[libibverbs\.so' && runner=("$root/simhca" run --)
+    [[ -n $list ]] || say "$value"
+    "${runner[@]}" "$binary" "${arguments[@]}" \
+      ${json:+--benchmark_out_format=json "--benchmark_out=$bench_parts/${value//[\/:]/_}.json"} || {
+      say "$value failed (exit $?)"
+      status=1
+    }
+  done
+  if [[ -n $json ]]; then
+    parts=()
+    for value in "$bench_parts"/*.json; do [[ -s $value ]] && parts+=("$value"); done
+    ((${#parts[@]} > 0)) || die 1 "no benchmark left a result"
+    merge_json "${parts[@]}" >"$json" || die 1 "cannot write '$json'"
+    say "results in $json"
+  fi
+  exit "$status"
+}

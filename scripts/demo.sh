@@ -1,0 +1,57 @@
+# ./simhca demo: an unmodified program of rdma-core, as server and client.  Sourced by simhca.
+
+demo_help() {
+  cat <<END
+Usage: ./simhca demo
+Runs ibv_srq_pingpong of Debian's ibverbs-utils, as it is, as two processes under the simulator: 16
+queue pairs that share one receive queue, with the received data checked, then the devices' counters.
+END
+}
+
+# wait_for_port PORT PID: until something listens on the TCP port, PID ends, or 5 s are over.
+wait_for_port() {
+  local hex i
+  printf -v hex ':%04X ' "$1"
+  for ((i = 0; i < 250; i++)); do
+    grep -qsE "$hex"'[0-9A-F]+:0000 0A ' /proc/net/tcp /proc/net/tcp6 && return
+    kill -0 "$2" 2>/dev/null || return
+    sleep 0.02
+  done
+}
+
+# show SIDE: the result and the counters of one side.
+show() {
+  sed -nE "/bytes in|iters in|[Ii]nvalid|ail|rror/s/^ */  $1: /p" "$demo_logs/$1.out"
+  sed -E "s/^/  $1: /" "$demo_logs/$1.err"
+}
+
+demo_main() {
+  [[ ${1-} == -h || ${1-} == --help ]] && { demo_help; exit 0; }
+  (($# == 0)) || die "demo: takes no arguments"
+  need_packages demo
+  build_once opt
+
+  local port=$((20000 + RANDOM % 20000)) server client_status server_status
+  local program=(ibv_srq_pingpong -d simhca0 -g 0 -q 16 -c -n 500 -p "$port")
+  demo_logs=$(mktemp -d)
+  trap 'rm -rf "$demo_logs"' EXIT
+  export SIMHCA_FABRIC=demo-$$ SIMHCA_STATS=1
+
+  echo "server: ./simhca run -- ${program[*]}"
+  timeout 30 "$root/simhca" run -- "${program[@]}" >"$demo_logs/server.out" 2>"$demo_logs/server.err" &
+  server=$!
+  wait_for_port "$port" "$server"
+  echo "client: ./simhca run -- ${program[*]} 127.0.0.1"
+  timeout 30 "$root/simhca" run -- "${program[@]}" 127.0.0.1 >"$demo_logs/client.out" 2>"$demo_logs/client.err"
+  client_status=$?
+  ((client_status == 0)) || kill "$server" 2>/dev/null
+  wait "$server"
+  server_status=$?
+
+  show server
+  show client
+  if ((client_status != 0 || server_status != 0)); then
+    die 1 "the demo failed (server: exit $server_status, client: exit $client_status)"
+  fi
+  echo "The server received every message through one shared receive queue and found the data right."
+}
