@@ -1,0 +1,43 @@
+#ifndef SIMHCA_VERBS_SHIM_ABI_EXPORT_H_
+#define SIMHCA_VERBS_SHIM_ABI_EXPORT_H_
+
+#include <infiniband/verbs.h>
+
+#include <cerrno>
+
+#include "verbs_shim/route/real_library.h"
+
+// What every file of exported symbols needs.  A verb is written in one pattern: if the simulated
+// devices own the object, call the driver; else, on a route with hardware, the real library's
+// function; else refuse in the verb's own form.  The version of a symbol is given by the .map
+// files, that of a second, older entry by the symver attribute.
+
+// The header replaces these by inline functions; here the symbols behind them are defined.
+#undef ibv_query_port
+#undef ibv_reg_mr
+#undef ibv_reg_mr_iova
+
+// A symbol that programs bind to; everything else is compiled with hidden visibility.
+#define SIMHCA_EXPORT extern "C" __attribute__((visibility("default")))
+
+// Declares `real`, the real library's function `verb` at `version`.
+#define SIMHCA_REAL_VERB(verb, version) \
+  static constinit ::simhca::route::RealVerb<decltype(verb)> real(#verb, version)
+
+namespace simhca::abi {
+
+// The failure of verbs that return a pointer.
+inline decltype(nullptr) Null(int error) {
+  errno = error;
+  return nullptr;
+}
+
+// The failure of verbs that return -1 and set errno.
+inline int MinusOne(int error) {
+  errno = error;
+  return -1;
+}
+
+}  // namespace simhca::abi
+
+#endif  // SIMHCA_VERBS_SHIM_ABI_EXPORT_H_
