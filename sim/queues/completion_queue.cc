@@ -15,12 +15,13 @@ bool IsError(mlx5::CqeOpcode opcode) {
 }  // namespace
 
 CompletionQueue::CompletionQueue(uint32_t cqn, const Memory& memory, EventRing* events,
-                                 bool timestamps)
+                                 bool timestamps, uint32_t* armed_queues)
     : cqn_(cqn),
       ring_(reinterpret_cast<mlx5::Cqe*>(memory.ring)),
       entries_(memory.entries),
       consumer_(memory.doorbell_record, mlx5::kConsumerRecord),
       events_(events),
+      armed_queues_(armed_queues),
       room_until_(memory.entries),
       timestamps_(timestamps) {}
 
@@ -35,7 +36,7 @@ bool CompletionQueue::Write(const Completion& completion) {
     const uint32_t used = Unconsumed();
     if (used >= entries_) {
       overrun_ = true;
-      arm_ = Arm::kNone;
+      Disarm();
       events_->PushCqError(cqn_);
       return false;
     }
@@ -50,7 +51,7 @@ bool CompletionQueue::Write(const Completion& completion) {
   ++producer_;
   if (arm_ == Arm::kAny ||
       (arm_ == Arm::kSolicited && (completion.solicited || IsError(completion.opcode)))) {
-    arm_ = Arm::kNone;
+    Disarm();
     events_->PushCompletion(cqn_);
   }
   return true;
@@ -74,6 +75,7 @@ void CompletionQueue::Fill(mlx5::Cqe& cqe, const Completion& completion) const {
 
 void CompletionQueue::ArmFor(bool solicited_only) {
   if (overrun_) return;
+  if (arm_ == Arm::kNone) ++*armed_queues_;
   if (arm_ != Arm::kAny) arm_ = solicited_only ? Arm::kSolicited : Arm::kAny;
 }
 

@@ -34,7 +34,12 @@ class CompletionQueue {
     std::byte* doorbell_record;
   };
 
-  CompletionQueue(uint32_t cqn, const Memory& memory, EventRing* events, bool timestamps);
+  // `armed_queues` counts the armed queues of the process: while there are any, peers must wake it.
+  CompletionQueue(uint32_t cqn, const Memory& memory, EventRing* events, bool timestamps,
+                  uint32_t* armed_queues);
+  ~CompletionQueue() { Disarm(); }
+  CompletionQueue(const CompletionQueue&) = delete;
+  CompletionQueue& operator=(const CompletionQueue&) = delete;
 
   uint32_t number() const { return cqn_; }
   bool timestamps() const { return timestamps_; }
@@ -62,6 +67,10 @@ class CompletionQueue {
 
   mlx5::Cqe& Entry(uint32_t index) { return ring_[index & (entries_ - 1)]; }
   uint32_t Unconsumed() const;
+  void Disarm() {
+    if (arm_ != Arm::kNone) --*armed_queues_;
+    arm_ = Arm::kNone;
+  }
   void Fill(mlx5::Cqe& cqe, const Completion& completion) const;
 
   const uint32_t cqn_;
@@ -69,6 +78,7 @@ class CompletionQueue {
   uint32_t entries_;
   DoorbellRecord consumer_;
   EventRing* events_;
+  uint32_t* armed_queues_;
   uint32_t producer_ = 0;
   uint32_t room_until_ = 0;  // producer index up to which there is room for sure
   uint32_t users_ = 0;

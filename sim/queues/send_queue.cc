@@ -25,7 +25,6 @@ bool IsKnown(mlx5::WqeOpcode opcode) {
     case mlx5::WqeOpcode::kSend:
     case mlx5::WqeOpcode::kSendImmediate:
     case mlx5::WqeOpcode::kSendInvalidate:
-    case mlx5::WqeOpcode::kNop:
       return true;
     default:
       return HasRemoteAddress(opcode);
@@ -56,21 +55,22 @@ bool ReadData(const std::byte* data, uint32_t units, SendWqe* wqe) {
 
 }  // namespace
 
-const std::byte* SendQueue::Contiguous(uint16_t block, uint32_t bytes) {
+const std::byte* SendQueue::Contiguous(uint16_t block, uint32_t bytes, WqeScratch& scratch) const {
   const uint32_t first = block & (blocks_ - 1);
   const size_t start = size_t{first} * mlx5::kSendBlockBytes;
   const size_t to_end = size_t{blocks_} * mlx5::kSendBlockBytes - start;
   if (bytes <= to_end) return ring_ + start;
-  if (wrapped_ == nullptr) wrapped_ = std::make_unique<std::byte[]>(mlx5::kMaxSendWqeBytes);
-  std::memcpy(wrapped_.get(), ring_ + start, to_end);
-  std::memcpy(wrapped_.get() + to_end, ring_, bytes - to_end);
-  return wrapped_.get();
+  if (scratch == nullptr) scratch = std::make_unique<std::byte[]>(mlx5::kMaxSendWqeBytes);
+  std::memcpy(scratch.get(), ring_ + start, to_end);
+  std::memcpy(scratch.get() + to_end, ring_, bytes - to_end);
+  return scratch.get();
 }
 
-SendWqe SendQueue::Read(uint16_t block, uint32_t qpn, uint16_t posted) {
+SendWqe SendQueue::Read(uint16_t block, uint32_t qpn, uint16_t posted, WqeScratch& scratch) const {
   SendWqe wqe;
-  const auto* control =
-      reinterpret_cast<const mlx5::ControlSegment*>(Contiguous(block, sizeof(mlx5::ControlSegment)));
+  // A block never wraps, so neither does the control segment at its start.
+  const auto* control = reinterpret_cast<const mlx5::ControlSegment*>(
+      Contiguous(block, sizeof(mlx5::ControlSegment), scratch));
   const uint32_t units = control->size_units();
   const uint16_t available = static_cast<uint16_t>(posted - block);
   const uint32_t blocks = (units * kUnit + mlx5::kSendBlockBytes - 1) / mlx5::kSendBlockBytes;
@@ -82,7 +82,7 @@ SendWqe SendQueue::Read(uint16_t block, uint32_t qpn, uint16_t posted) {
   if (control->qpn_ds >> 8 != qpn || control->block_index() != block || !IsKnown(wqe.opcode)) {
     return wqe;
   }
-  const std::byte* bytes = Contiguous(block, units * kUnit);
+  const std::byte* bytes = Contiguous(block, units * kUnit, scratch);
   uint32_t at = 1;
   if (HasRemoteAddress(wqe.opcode)) {
     if (units < 2) return wqe;

@@ -11,8 +11,11 @@
 
 namespace simhca {
 
-// A send WQE as read from the ring.  Its pointers stay valid until the queue reads another WQE
-// that wraps; the ring keeps the bytes until the WQE completes.
+// Room for one send WQE that crosses the ring's end and has to be put together.
+using WqeScratch = std::unique_ptr<std::byte[]>;
+
+// A send WQE as read from the ring.  The ring keeps its bytes until the WQE completes; those of a
+// WQE that wraps stand in the scratch it was read with.
 struct SendWqe {
   enum class Form : uint8_t { kValid, kMalformed };
 
@@ -40,15 +43,14 @@ class SendQueue {
 
   // Reads the WQE that starts at `block`.  What does not follow the layout (size, opcode, segment
   // order, more blocks than are posted) comes back as malformed, one block long.
-  SendWqe Read(uint16_t block, uint32_t qpn, uint16_t posted);
+  SendWqe Read(uint16_t block, uint32_t qpn, uint16_t posted, WqeScratch& scratch) const;
 
  private:
-  const std::byte* Contiguous(uint16_t block, uint32_t bytes);
+  const std::byte* Contiguous(uint16_t block, uint32_t bytes, WqeScratch& scratch) const;
 
   std::byte* ring_ = nullptr;
   uint32_t blocks_ = 0;
   DoorbellRecord posted_;
-  std::unique_ptr<std::byte[]> wrapped_;  // copy of a WQE that crosses the ring's end
 };
 
 }  // namespace simhca

@@ -1,10 +1,10 @@
 #ifndef SIMHCA_SIM_TRANSPORT_ATTRIBUTES_H_
 #define SIMHCA_SIM_TRANSPORT_ATTRIBUTES_H_
 
-#include <array>
 #include <cstdint>
 
 #include "sim/memory/access.h"
+#include "sim/wire/gid.h"
 
 // Plain values that the driver and the device exchange.  Numeric values are those of the verbs
 // enums of the same names, so that the driver converts with a cast.
@@ -40,8 +40,6 @@ inline constexpr uint32_t kCap = 1u << 19;
 inline constexpr uint32_t kDestQpn = 1u << 20;
 inline constexpr uint32_t kRateLimit = 1u << 25;
 }  // namespace qp_mask
-
-using Gid = std::array<uint8_t, 16>;
 
 // Address of a remote port (struct ibv_ah_attr).
 struct AddressVector {

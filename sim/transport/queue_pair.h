@@ -1,0 +1,109 @@
+#ifndef SIMHCA_SIM_TRANSPORT_QUEUE_PAIR_H_
+#define SIMHCA_SIM_TRANSPORT_QUEUE_PAIR_H_
+
+#include <cstdint>
+#include <memory>
+#include <optional>
+
+#include "sim/memory/region_table.h"
+#include "sim/queues/completion_queue.h"
+#include "sim/queues/event_ring.h"
+#include "sim/queues/receive_queue.h"
+#include "sim/queues/send_queue.h"
+#include "sim/queues/shared_receive_queue.h"
+#include "sim/transport/attributes.h"
+#include "sim/transport/doorbell.h"
+#include "sim/transport/services.h"
+#include "sim/transport/state_table.h"
+#include "sim/transport/transport_machine.h"
+
+namespace simhca {
+
+// A queue pair as the device holds it: state, attributes and queues.  What goes over the wire is
+// its transport's matter, which reaches the queues and completions through this class.
+class QueuePair final : public Doorbell {
+ public:
+  struct Config {
+    uint32_t qpn = 0;
+    uint32_t pd = 0;
+    uint32_t context = 0;
+    QpType type = QpType::kRc;
+    uint16_t port_index = 0;  // of the fabric
+    CompletionQueue* send_cq = nullptr;
+    CompletionQueue* receive_cq = nullptr;
+    SharedReceiveQueue* srq = nullptr;  // null: the queue pair's own receive queue
+    SendQueue send_queue;
+    ReceiveQueue receive_queue;
+    EventRing* events = nullptr;
+    const RegionTable* regions = nullptr;
+    Services* services = nullptr;
+    PacketPipeline* pipeline = nullptr;  // null without a device model
+    uint32_t clock_khz = 1'000'000;      // of completion timestamps
+  };
+
+  explicit QueuePair(const Config& config);
+  ~QueuePair();
+
+  const Config& config() const { return config_; }
+  uint32_t qpn() const { return config_.qpn; }
+  QpState state() const { return state_; }
+  const QpAttributes& attributes() const { return attributes_; }
+  Services& services() const { return *config_.services; }
+  const RegionTable& regions() const { return *config_.regions; }
+  SendQueue& send_queue() { return config_.send_queue; }
+
+  // Applies a change that CheckModify has allowed.  A move to RESET may release a claimed WQE.
+  void Modify(uint32_t mask, const QpAttributes& wanted, bool* released, uint16_t* released_index);
+  bool Reset(uint16_t* released_index);
+
+  void OnPacket(const InboundPacket& packet);
+  Turn Run(uint32_t& budget);
+  // Puts the queue pair on the list of those that get turns.
+  void Activate() { services().active.Add(*this); }
+
+  // ---- For the transport ----
+
+  // Port of the fabric that the address vector names; nullopt: no such port.
+  std::optional<uint16_t> remote_port() const { return remote_port_; }
+
+  // Protection domain that receive WQEs are checked against: the SRQ's, or the queue pair's.
+  uint32_t receive_pd() const { return config_.srq ? config_.srq->pd() : config_.pd; }
+  std::optional<ReceiveWqe> ClaimReceive();
+
+  // A send WQE has completed: a CQE if it asked for one.  `byte_count` for READ.
+  void CompleteSend(uint16_t block, mlx5::WqeOpcode opcode, uint32_t byte_count);
+  void CompleteSendError(uint16_t block, mlx5::WqeOpcode opcode, mlx5::Syndrome syndrome);
+  struct Received {
+    mlx5::CqeOpcode opcode;
+    uint16_t index;
+    uint32_t byte_count;
+    uint32_t immediate;
+    bool solicited;
+  };
+  void CompleteReceive(const Received& received);
+  void CompleteReceiveError(uint16_t index, mlx5::Syndrome syndrome);
+
+  void RaiseEvent(mlx5::EventType type);
+
+  // To ERR: everything outstanding is flushed, and with an SRQ the last-WQE event follows.
+  void EnterError();
+
+ private:
+  friend class ActiveList;
+
+  void SetAttributes(uint32_t mask, const QpAttributes& wanted);
+  void FlushReceiveQueue();
+  void Write(CompletionQueue* cq, Completion& completion);
+
+  Config config_;
+  QpState state_ = QpState::kReset;
+  QpAttributes attributes_;
+  std::optional<uint16_t> remote_port_;
+  std::unique_ptr<TransportMachine> transport_;
+  QueuePair* next_active_ = nullptr;
+  bool active_ = false;
+};
+
+}  // namespace simhca
+
+#endif  // SIMHCA_SIM_TRANSPORT_QUEUE_PAIR_H_

@@ -1,0 +1,38 @@
+#include "sim/transport/rc_transport.h"
+
+#include "sim/transport/queue_pair.h"
+
+namespace simhca {
+
+void RcTransport::OnPacket(const InboundPacket& packet) {
+  const bool ours = TransportOf(packet.bth.opcode) == Transport::kRc &&
+                    qp_.remote_port() == packet.address.source_port;
+  if (!ours) {
+    qp_.services().counters.Add(Counter::kDropped);
+    return;
+  }
+  if (IsResponse(OperationOf(packet.bth.opcode))) {
+    if (qp_.state() != QpState::kRtr) requester_.OnResponse(packet);
+  } else {
+    responder_.OnRequest(packet);
+  }
+}
+
+Turn RcTransport::Run(uint32_t& budget) {
+  const Turn answers = responder_.Run(budget);
+  if (qp_.state() != QpState::kRts && qp_.state() != QpState::kSqd) return answers;
+  const Turn requests = requester_.Run(budget);
+  return answers > requests ? answers : requests;
+}
+
+void RcTransport::Flush() {
+  requester_.Flush();
+  responder_.Flush();
+}
+
+bool RcTransport::Reset(uint16_t* released) {
+  requester_.Reset();
+  return responder_.Reset(released);
+}
+
+}  // namespace simhca
