@@ -62,8 +62,8 @@ check_settings() {
     export SIMHCA_PROFILE=$profile
   fi
   if [[ -n ${SIMHCA_DEVICES-} ]]; then
-    [[ $SIMHCA_DEVICES =~ ^[1-9][0-9]{0,2}$ ]] ||
-      die "--devices: '$SIMHCA_DEVICES' is not a number from 1 to 999"
+    [[ $SIMHCA_DEVICES =~ ^[0-9]{1,2}$ ]] && ((10#$SIMHCA_DEVICES <= 64)) ||
+      die "--devices: '$SIMHCA_DEVICES' is not a number from 0 to 64"
   fi
   if [[ -n ${SIMHCA_DEVICE-} ]]; then
     local entry list= entries

@@ -106,7 +106,8 @@ refuses_bad_values() {
   expect_run 2 "'fast' is not one of: opt, asan, tsan, ubsan" run --config fast -- true
   expect_run 2 "'nosuch' is neither .* nor one of:" run --profile nosuch -- true
   expect_run 2 "no file './nosuch.toml'" run --profile ./nosuch.toml -- true
-  expect_run 2 "'0' is not a number" run --devices 0 -- true
+  expect_run 2 "'65' is not a number from 0 to 64" run --devices 65 -- true
+  expect_run 2 "'-1' is not a number" run --devices -1 -- true
   expect_run 2 "'mlx5_0=efa' is not of the form" run --device mlx5_0=efa -- true
   expect_run 2 "'simhca1' is not of the form" run --device simhca1 -- true
   expect_run 2 "'a/b' may have" run --fabric a/b -- true
