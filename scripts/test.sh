@@ -158,11 +158,7 @@ test_main() {
 
   flags=(--config="$config" --keep_going)
   [[ -t 2 ]] || flags+=(--show_progress_rate_limit=15)
-  case $config in
-    opt) ;;
-    tsan) flags+=(--build_tests_only --test_tag_filters=-no-tsan,-no-sanitizer) ;;
-    *) flags+=(--build_tests_only --test_tag_filters="-no-$config,-no-sanitizer") ;;
-  esac
+  [[ $config == opt ]] || flags+=(--build_tests_only --test_tag_filters="-no-$config,-no-sanitizer")
   if [[ -n $filter ]]; then
     select_cases "$filter"
     [[ -z $test_filter ]] || flags+=(--test_filter="$test_filter")
