@@ -86,6 +86,7 @@ struct DeviceProfile {
     uint32_t active_mtu = 0;  // the same
     uint32_t active_speed = 0;  // per lane: 1 2.5, 2 5, 4 10, 8 10, 16 14, 32 25, 64 50 Gb/s
     uint32_t active_width = 0;  // 1 1x, 2 4x, 4 8x, 8 12x, 16 2x
+    uint32_t pkey_table_len = 0;
   };
 
   struct Features {
