@@ -2,6 +2,7 @@
 #define SIMHCA_SIM_DEVICE_ENGINE_H_
 
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <string>
 #include <vector>
@@ -17,6 +18,7 @@ struct EngineOptions {
   ClockMode clock = ClockMode::kWall;
   uint64_t seed = 1;
   bool background_thread = true;
+  std::function<void(const std::string&)> warn;  // takes messages for the log; may be empty
   std::vector<DeviceProfile> devices;  // port i of the fabric is devices[i]
 };
 

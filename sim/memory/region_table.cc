@@ -37,4 +37,10 @@ bool RegionTable::Remove(uint32_t key) {
   return true;
 }
 
+void RegionTable::RemoveDomain(uint32_t pd) {
+  for (uint32_t index = 0; index < slots_.size(); ++index) {
+    if (slots_[index].live && slots_[index].region.pd == pd) Remove(index << 8 | slots_[index].tag);
+  }
+}
+
 }  // namespace simhca

@@ -28,6 +28,8 @@ class RegionTable {
 
   // False if the key names no region.
   bool Remove(uint32_t key);
+  // Removes every region of a protection domain.
+  void RemoveDomain(uint32_t pd);
 
   const Region* Find(uint32_t key) const {
     const uint32_t index = key >> 8;

@@ -1,0 +1,143 @@
+// The background thread of sim/device/progress.h.
+
+#include <sched.h>
+#include <signal.h>
+
+#include <algorithm>
+
+#include "sim/device/progress.h"
+
+namespace simhca {
+
+namespace {
+
+constexpr Duration kSpinAfterWork = 50 * kMicrosecond;
+constexpr Duration kLookWhilePolled = kMillisecond;  // is the program still polling?
+constexpr Duration kMaintenance = 100 * kMillisecond;
+constexpr Duration kVirtualSilence = 20 * kMillisecond;  // without a verbs call
+constexpr Duration kVirtualStride = kSecond;  // a stalled sender may retry for ever
+
+}  // namespace
+
+void Progress::StartThread(std::function<void(const std::string&)> warn) {
+  warn_ = std::move(warn);
+  sigset_t all, before;
+  sigfillset(&all);
+  pthread_sigmask(SIG_SETMASK, &all, &before);
+  thread_ = std::thread([this] { ThreadMain(); });
+  pthread_sigmask(SIG_SETMASK, &before, nullptr);
+}
+
+void Progress::StopThread() {
+  if (!thread_.joinable()) return;
+  stop_.store(true, std::memory_order_release);
+  fabric.Wake();
+  thread_.join();
+}
+
+void Progress::Abandon() {
+  if (thread_.joinable()) thread_.detach();  // it lives in the parent only
+  fabric.Abandon();
+}
+
+void Progress::Drain(Duration limit) {
+  const int64_t end = WallClock::MonotonicNanoseconds() + ToNanoseconds(limit);
+  while (WallClock::MonotonicNanoseconds() < end) {
+    if (TryLock()) {
+      if (virtual_time()) {
+        SettleVirtual();
+      } else {
+        Step();
+      }
+      const bool idle = active.empty();
+      Unlock();
+      if (idle) return;
+    }
+    sched_yield();
+  }
+}
+
+void Progress::ThreadMain() {
+  Time last_work = 0;
+  Time last_maintenance = 0;
+  uint64_t calls_seen = 0;
+  while (!stop_.load(std::memory_order_acquire)) {
+    if (virtual_time()) {
+      WatchVirtualClock();
+      continue;
+    }
+    const Time now = Now();
+    if (now - last_maintenance >= kMaintenance && TryLock()) {
+      last_maintenance = now;
+      fabric.Maintain();
+      Unlock();
+    }
+    const uint64_t calls = calls_.load(std::memory_order_relaxed);
+    const bool polled = calls != calls_seen;
+    calls_seen = calls;
+    // A program that has armed a queue polls it empty once more and then sleeps on a file
+    // descriptor: it counts as asleep.
+    if (polled && !fabric.wake_wanted()) {
+      fabric.Sleep(kLookWhilePolled);
+    } else {
+      ServeSleepingProgram(&last_work);
+    }
+  }
+}
+
+void Progress::ServeSleepingProgram(Time* last_work) {
+  bool worked = false;
+  Duration until_timer = kNever;
+  bool waiting = false;
+  if (TryLock()) {
+    worked = Step();
+    if (RunTimers()) {
+      worked = true;
+      Step();
+    }
+    if (timers.NextTime() != kNever) until_timer = std::max<Time>(0, timers.NextTime() - Now());
+    waiting = !active.empty();
+    Unlock();
+  } else {
+    worked = true;  // somebody does
+  }
+  const Time now = Now();
+  if (worked) *last_work = now;
+  if (now - *last_work < kSpinAfterWork) {
+    sched_yield();
+    return;
+  }
+  if (!fabric.wake_wanted()) {
+    fabric.WantWake(true);
+    return;  // and look once more before sleeping
+  }
+  Duration timeout = std::min(kMaintenance, until_timer);
+  // A full ring or a receive posted to a failed queue pair is announced by nobody.
+  if (waiting) timeout = std::min(timeout, kLookWhilePolled / 4);
+  if (timeout > 0) fabric.Sleep(timeout);
+}
+
+// Virtual time moves with verbs calls.  A program that waits without any (poll, epoll, sleep)
+// would wait for ever: after a while of wall time it is moved on, and is told what that costs.
+void Progress::WatchVirtualClock() {
+  const uint64_t calls = calls_.load(std::memory_order_relaxed);
+  fabric.Sleep(kVirtualSilence);
+  if (stop_.load(std::memory_order_acquire)) return;
+  if (calls_.load(std::memory_order_relaxed) != calls || !TryLock()) return;
+  const uint64_t visible_before = visible;
+  bool moved = false;
+  const Time end = SaturatingAdd(Now(), kVirtualStride);
+  while (visible == visible_before && std::min(timers.NextTime(), link.NextArrival()) <= end) {
+    virtual_clock_->AdvanceTo(std::min(timers.NextTime(), link.NextArrival()));
+    SettleVirtual();
+    moved = true;
+  }
+  Unlock();
+  if (moved && warn_) {
+    warn_("virtual time was advanced because the program waits without a verbs call: "
+          "results may differ from run to run");
+    warn_ = nullptr;
+  }
+}
+
+}  // namespace simhca

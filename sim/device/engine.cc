@@ -1,0 +1,61 @@
+#include "sim/device/engine.h"
+
+#include "sim/device/hca.h"
+#include "sim/device/progress.h"
+#include "sim/fabric/fabric.h"
+
+namespace simhca {
+
+namespace {
+
+class EngineImpl final : public Engine {
+ public:
+  EngineImpl(const EngineOptions& options, std::unique_ptr<Fabric> fabric)
+      : progress_(std::move(fabric), options.clock) {
+    uint16_t port = 0;
+    for (const DeviceProfile& profile : options.devices) {
+      devices_.push_back(std::make_unique<Hca>(profile, port++, progress_));
+    }
+    if (options.background_thread) progress_.StartThread(options.warn);
+  }
+
+  ~EngineImpl() override { progress_.StopThread(); }
+
+  size_t device_count() const override { return devices_.size(); }
+  Device& device(size_t index) override { return *devices_[index]; }
+
+  void Quiesce(Duration limit) override {
+    progress_.StopThread();
+    progress_.Drain(limit);
+  }
+
+  void Abandon() override { progress_.Abandon(); }
+
+  std::string CounterReport() const override {
+    std::string report;
+    for (size_t i = 0; i < kCounterNames.size(); ++i) {
+      report += std::string(kCounterNames[i]) + ' ' +
+                std::to_string(progress_.counters.Get(static_cast<Counter>(i))) + '\n';
+    }
+    return report;
+  }
+
+ private:
+  Progress progress_;
+  std::vector<std::unique_ptr<Hca>> devices_;
+};
+
+}  // namespace
+
+int Engine::Start(const EngineOptions& options, std::unique_ptr<Engine>* engine,
+                  std::string* error) {
+  Fabric::Options join;
+  join.name = options.fabric;
+  join.exclusive = options.clock == ClockMode::kVirtual;
+  std::unique_ptr<Fabric> fabric;
+  if (const int code = Fabric::Join(join, &fabric, error)) return code;
+  *engine = std::make_unique<EngineImpl>(options, std::move(fabric));
+  return 0;
+}
+
+}  // namespace simhca

@@ -1,0 +1,107 @@
+#ifndef SIMHCA_SIM_DEVICE_HCA_H_
+#define SIMHCA_SIM_DEVICE_HCA_H_
+
+#include <cstdint>
+#include <memory>
+
+#include "sim/device/device.h"
+#include "sim/device/object_table.h"
+#include "sim/device/progress.h"
+#include "sim/memory/region_table.h"
+#include "sim/queues/completion_queue.h"
+#include "sim/queues/event_ring.h"
+#include "sim/queues/shared_receive_queue.h"
+#include "sim/timing/timeline.h"
+#include "sim/transport/queue_pair.h"
+
+namespace simhca {
+
+// One simulated HCA with one port: the tables of its objects and the commands that change them.
+// See device.h for what each command means.
+class Hca final : public Device {
+ public:
+  Hca(const DeviceProfile& profile, uint16_t port_index, Progress& progress);
+  ~Hca() override;
+
+  const DeviceProfile& profile() const override { return profile_; }
+  uint16_t port_index() const override { return port_index_; }
+  bool virtual_time() const override { return progress_.virtual_time(); }
+
+  int OpenContext(const OpenContextCommand& command, uint32_t* context) override;
+  void CloseContext(uint32_t context) override;
+  int AllocPd(uint32_t context, uint32_t* pd) override;
+  int DeallocPd(uint32_t pd) override;
+  int RegisterRegion(const RegisterRegionCommand& command, uint32_t* key) override;
+  int DeregisterRegion(uint32_t key) override;
+  int CreateCq(const CreateCqCommand& command, uint32_t* cqn) override;
+  int ResizeCq(uint32_t cqn, std::byte* ring, uint32_t entries) override;
+  int DestroyCq(uint32_t cqn) override;
+  int CreateSrq(const CreateSrqCommand& command, uint32_t* srqn) override;
+  int ModifySrq(const ModifySrqCommand& command) override;
+  int QuerySrqLimit(uint32_t srqn, uint32_t* limit) override;
+  int DestroySrq(uint32_t srqn) override;
+  int CreateQp(const CreateQpCommand& command, CreateQpReply* reply) override;
+  int ModifyQp(const ModifyQpCommand& command, ReleasedWqe* released) override;
+  int QueryQp(uint32_t qpn, QpAttributes* attributes) override;
+  int DestroyQp(uint32_t qpn, ReleasedWqe* released) override;
+
+  void RingSendDoorbell(Doorbell* doorbell) override { progress_.Ring(*doorbell); }
+  void ArmCq(uint32_t cqn, uint32_t word) override;
+  void Poll() override { progress_.Poll(); }
+  void NoteProductive() override { progress_.NoteProductive(); }
+  void PrepareToSleep() override { progress_.PrepareToSleep(); }
+  Time Now() override { return progress_.Now(); }
+
+ private:
+  // The sending half of the packet pipeline, when the clock has a model.
+  class Pipeline final : public PacketPipeline {
+   public:
+    Pipeline(const DeviceProfile::Costs& costs, const Progress& progress)
+        : costs_(costs), progress_(progress) {}
+    Time Depart(bool first) override;
+
+   private:
+    const DeviceProfile::Costs& costs_;
+    const Progress& progress_;
+    Timeline packets_;
+  };
+
+  struct Context {
+    EventRing events;
+  };
+  struct Pd {
+    uint32_t context;
+    uint32_t users = 0;
+  };
+  template <typename T>
+  struct Owned {
+    template <typename... Args>
+    explicit Owned(uint32_t owner, Args&&... args)
+        : context(owner), object(std::forward<Args>(args)...) {}
+    uint32_t context;
+    T object;
+  };
+  using Cq = Owned<CompletionQueue>;
+  using Srq = Owned<SharedReceiveQueue>;
+
+  // The objects that a CreateQp names, or an error.
+  int ResolveQp(const CreateQpCommand& command, QueuePair::Config* config);
+  ModifyLimits Limits() const;
+  void ReleaseQp(const QueuePair& qp);
+
+  const DeviceProfile profile_;
+  const uint16_t port_index_;
+  Progress& progress_;
+  std::unique_ptr<Pipeline> pipeline_;  // null without a model
+
+  ObjectTable<Context> contexts_;
+  ObjectTable<Pd> pds_;
+  RegionTable regions_;
+  ObjectTable<Cq> cqs_;
+  ObjectTable<Srq> srqs_;
+  ObjectTable<QueuePair> qps_;
+};
+
+}  // namespace simhca
+
+#endif  // SIMHCA_SIM_DEVICE_HCA_H_

@@ -1,0 +1,231 @@
+#include "sim/device/progress.h"
+
+#include <sched.h>
+#include <signal.h>
+#include <time.h>
+
+#include <algorithm>
+
+#include "sim/transport/queue_pair.h"
+#include "sim/wire/headers.h"
+
+namespace simhca {
+
+namespace {
+
+constexpr uint32_t kPacketsPerPoll = 64;  // inbound, in one round
+constexpr uint32_t kPacketsPerTurn = 16;  // outbound, of one queue pair in one round
+constexpr uint32_t kRoundsPerDoorbell = 4;
+constexpr uint32_t kStepsPerTimerCheck = 8;
+constexpr int kSpinsBeforeYield = 64;
+constexpr int kPollsBeforeYield = 4;  // lost in a row
+
+void Pause() {
+#if defined(__x86_64__)
+  __builtin_ia32_pause();
+#endif
+}
+
+}  // namespace
+
+Progress::Progress(std::unique_ptr<Fabric> fabric, ClockMode mode)
+    : Services(*fabric, fabric->link()), owned_fabric_(std::move(fabric)) {
+  if (mode == ClockMode::kVirtual) {
+    auto clock = std::make_unique<VirtualClock>();
+    virtual_clock_ = clock.get();
+    clock_ = std::move(clock);
+  } else {
+    clock_ = std::make_unique<WallClock>(owned_fabric_->epoch_ns());
+  }
+  counters = CounterSet(owned_fabric_->counters());
+}
+
+Progress::~Progress() { StopThread(); }
+
+Time Progress::CoarseNow() const {
+  if (virtual_clock_ != nullptr) return virtual_clock_->Now();
+  timespec now;
+  clock_gettime(CLOCK_MONOTONIC_COARSE, &now);
+  const int64_t ns = int64_t{now.tv_sec} * 1'000'000'000 + now.tv_nsec;
+  return FromNanoseconds(ns - owned_fabric_->epoch_ns());
+}
+
+Duration Progress::coarseness() const { return virtual_time() ? 0 : 10 * kMillisecond; }
+
+// ---- The lock ----
+
+void Progress::Lock() {
+  for (int spins = 0; !TryLock(); ++spins) {
+    if (spins < kSpinsBeforeYield) {
+      Pause();
+    } else {
+      sched_yield();
+    }
+  }
+}
+
+void Progress::Unlock() {
+  // Whoever rang a doorbell and found the lock taken relies on the holder: look after letting go.
+  // Both accesses are sequentially consistent, so that one of the two sees the other.
+  locked_.store(false, std::memory_order_seq_cst);
+  while (!doorbells_.empty() && TryLock()) {
+    ServeDoorbells();
+    RunActive();
+    link.Flush();
+    locked_.store(false, std::memory_order_seq_cst);
+  }
+}
+
+// ---- Doorbells and rounds ----
+
+void Progress::ServeDoorbells() {
+  doorbells_.TakeAll([this](Doorbell& doorbell) {
+    active.Add(static_cast<QueuePair&>(doorbell));
+  });
+}
+
+void Progress::Ring(Doorbell& doorbell) {
+  if (!TryLock()) {
+    doorbells_.Add(doorbell);
+    if (!TryLock()) return;
+    ServeDoorbells();
+  } else {
+    active.Add(static_cast<QueuePair&>(doorbell));
+  }
+  calls_.store(calls_.load(std::memory_order_relaxed) + 1, std::memory_order_relaxed);
+  if (virtual_time()) {
+    idle_streak_.Reset();
+    SettleVirtual();
+  } else {
+    for (uint32_t round = 0; round < kRoundsPerDoorbell && RunActive(); ++round) {
+    }
+  }
+  link.Flush();
+  Unlock();
+}
+
+// Gives each active queue pair a turn.  Returns whether any wants another right away.
+bool Progress::RunActive() {
+  bool more = false;
+  for (size_t turns = active.size(); turns > 0; --turns) {
+    QueuePair* qp = active.PopFirst();
+    if (qp == nullptr) break;
+    uint32_t budget = kPacketsPerTurn;
+    const Turn turn = qp->Run(budget);
+    if (turn != Turn::kDone) active.Add(*qp);
+    more |= turn == Turn::kMore;
+  }
+  return more;
+}
+
+bool Progress::RunTimers() {
+  if (timers.NextTime() == kNever) return false;
+  return timers.RunUntil(Now()) > 0;
+}
+
+bool Progress::Step() {
+  const bool rung = !doorbells_.empty();
+  if (rung) ServeDoorbells();
+  const uint32_t packets = link.Poll(*this, kPacketsPerPoll, 0);
+  const bool more = !active.empty() && RunActive();
+  bool fired = false;
+  if (++steps_ % kStepsPerTimerCheck == 0 && RunTimers()) {
+    fired = true;
+    RunActive();
+  }
+  link.Flush();
+  return rung || packets > 0 || more || fired;
+}
+
+void Progress::Poll() {
+  if (!TryLock()) {
+    // The holder does our work.  On few cores it may need this one to finish.
+    thread_local int lost = 0;
+    if (++lost >= kPollsBeforeYield) {
+      lost = 0;
+      sched_yield();
+    } else {
+      Pause();
+    }
+    return;
+  }
+  calls_.store(calls_.load(std::memory_order_relaxed) + 1, std::memory_order_relaxed);
+  if (virtual_time()) {
+    PollVirtual();
+  } else {
+    // A program that polls pays no wake-up.
+    if (armed_queues_ == 0 && fabric.wake_wanted()) fabric.WantWake(false);
+    Step();
+  }
+  Unlock();
+}
+
+void Progress::NoteProductive() {
+  if (!virtual_time()) return;
+  Hold hold(*this);
+  calls_.store(calls_.load(std::memory_order_relaxed) + 1, std::memory_order_relaxed);
+  idle_streak_.Reset();
+}
+
+void Progress::PrepareToSleep() {
+  if (virtual_time()) return;
+  fabric.WantWake(true);
+  Hold hold(*this);
+  Step();
+}
+
+void Progress::OnPacket(const PacketAddress& address, const std::byte* bytes, uint32_t length) {
+  counters.Add(Counter::kPacketsReceived);
+  InboundPacket packet;
+  packet.address = address;
+  if (length >= Bth::kSize) {
+    packet.bth = Bth::Parse(bytes);
+    const size_t headers = HeaderBytes(packet.bth.opcode);
+    QueuePair* qp = queue_pairs_.Find(packet.bth.dest_qpn);
+    if (headers != 0 && headers + packet.bth.pad <= length && packet.bth.version == 0 &&
+        qp != nullptr && qp->config().port_index == address.destination_port) {
+      packet.headers = bytes + Bth::kSize;
+      packet.payload = bytes + headers;
+      packet.payload_bytes = static_cast<uint32_t>(length - headers - packet.bth.pad);
+      counters.Add(Counter::kBytesReceived, packet.payload_bytes);
+      qp->OnPacket(packet);
+      return;
+    }
+  }
+  counters.Add(Counter::kDropped);
+}
+
+// ---- Virtual time ----
+
+// Everything that happens at the present time.
+void Progress::SettleVirtual() {
+  ServeDoorbells();
+  while (true) {
+    const bool more = RunActive();
+    const bool fired = timers.RunUntil(Now()) > 0;
+    const bool arrived = link.Poll(*this, kPacketsPerPoll, Now()) > 0;
+    if (!more && !fired && !arrived) return;
+  }
+}
+
+void Progress::PollVirtual() {
+  const uint64_t visible_before = visible;
+  SettleVirtual();
+  if (visible != visible_before) {
+    idle_streak_.Reset();
+    return;
+  }
+  const Time end = SaturatingAdd(Now(), idle_streak_.NextStep());
+  while (visible == visible_before) {
+    const Time next = std::min(timers.NextTime(), link.NextArrival());
+    if (next > end) {
+      virtual_clock_->AdvanceTo(end);
+      return;
+    }
+    virtual_clock_->AdvanceTo(next);
+    SettleVirtual();
+  }
+  idle_streak_.Reset();
+}
+
+}  // namespace simhca

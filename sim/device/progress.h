@@ -1,0 +1,106 @@
+#ifndef SIMHCA_SIM_DEVICE_PROGRESS_H_
+#define SIMHCA_SIM_DEVICE_PROGRESS_H_
+
+#include <atomic>
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <string>
+#include <thread>
+
+#include "sim/device/queue_pair_table.h"
+#include "sim/fabric/fabric.h"
+#include "sim/timing/clock.h"
+#include "sim/transport/doorbell.h"
+#include "sim/transport/services.h"
+
+namespace simhca {
+
+// Makes the simulated devices of a process advance.  Nothing here runs by itself: whoever rings a
+// doorbell or polls takes the lock and does the work; who finds it taken leaves the work to the
+// holder.  A background thread does the same for a process that calls no verbs.
+class Progress final : public Services, private PacketHandler {
+ public:
+  Progress(std::unique_ptr<Fabric> fabric, ClockMode mode);
+  ~Progress() override;
+
+  // Exclusive use of everything the engine owns.  Doorbells that others ring meanwhile are served
+  // at its end.
+  class Hold {
+   public:
+    explicit Hold(Progress& progress) : progress_(progress) { progress_.Lock(); }
+    ~Hold() { progress_.Unlock(); }
+    Hold(const Hold&) = delete;
+    Hold& operator=(const Hold&) = delete;
+
+   private:
+    Progress& progress_;
+  };
+
+  // Runs what the doorbell announces, or leaves it to the holder of the lock.
+  void Ring(Doorbell& doorbell);
+
+  // An idle verbs call.  Under virtual time it lets time advance, at most until something becomes
+  // visible to the program.
+  void Poll();
+  void NoteProductive();
+  // Until the next poll, peers wake the background thread.
+  void PrepareToSleep();
+
+  bool virtual_time() const { return virtual_clock_ != nullptr; }
+  QueuePairTable& queue_pairs() { return queue_pairs_; }
+  uint32_t* armed_queues() { return &armed_queues_; }
+  // Called under the lock before a queue pair goes: nobody's list may still name it.
+  void ServeDoorbells();
+
+  // The thread runs with all signals blocked.  `warn` takes messages for the log.
+  void StartThread(std::function<void(const std::string&)> warn);
+  void StopThread();
+  // Drains what is queued for at most `limit`.
+  void Drain(Duration limit);
+  // In a forked child.
+  void Abandon();
+
+  // Services:
+  Time Now() const override { return clock_->Now(); }
+  Time CoarseNow() const override;
+  Duration coarseness() const override;
+
+ private:
+  void OnPacket(const PacketAddress& address, const std::byte* bytes, uint32_t length) override;
+
+  bool TryLock() { return !locked_.exchange(true, std::memory_order_acquire); }
+  void Lock();
+  void Unlock();
+
+  // One round of everything that is due now.  Returns whether there was anything to do.
+  bool Step();
+  bool RunActive();
+  bool RunTimers();
+  void PollVirtual();
+  void SettleVirtual();
+
+  void ThreadMain();
+  void ServeSleepingProgram(Time* last_work);
+  void WatchVirtualClock();
+
+  std::unique_ptr<Fabric> owned_fabric_;
+  std::unique_ptr<Clock> clock_;
+  VirtualClock* virtual_clock_ = nullptr;  // clock_, if it is that
+  IdleStreak idle_streak_;
+  QueuePairTable queue_pairs_;
+  uint32_t armed_queues_ = 0;
+  uint32_t steps_ = 0;
+
+  alignas(64) std::atomic<bool> locked_{false};
+  alignas(64) DoorbellList doorbells_;
+  // Verbs calls that came by, for the background thread to tell whether the program polls.
+  alignas(64) std::atomic<uint64_t> calls_{0};
+  std::atomic<bool> stop_{false};
+  std::thread thread_;
+  std::function<void(const std::string&)> warn_;
+};
+
+}  // namespace simhca
+
+#endif  // SIMHCA_SIM_DEVICE_PROGRESS_H_
