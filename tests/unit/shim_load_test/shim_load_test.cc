@@ -1,0 +1,200 @@
+// The shim in programs of different kinds, in both of its forms.  Each case starts one program.
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <cerrno>
+#include <string>
+
+#include "tests/unit/shim_load_test/program.h"
+
+namespace simhca {
+namespace {
+
+using ::testing::AllOf;
+using ::testing::HasSubstr;
+using ::testing::Not;
+
+#ifdef __SANITIZE_THREAD__
+constexpr bool kThreadSanitizer = true;
+#else
+constexpr bool kThreadSanitizer = false;
+#endif
+
+#ifdef __SANITIZE_ADDRESS__
+constexpr bool kAddressSanitizer = true;
+#else
+constexpr bool kAddressSanitizer = false;
+#endif
+
+class ShimLoad : public ::testing::Test {
+ protected:
+  void SetUp() override {
+    if (kThreadSanitizer) GTEST_SKIP() << "tsan cannot be preloaded into a program without it";
+  }
+};
+
+std::string UseVerbs() { return Runfile("use_verbs"); }
+std::string LoadAtRunTime() { return Runfile("load_at_run_time"); }
+
+std::string OutputOf(const Program& program) {
+  const ProgramResult result = program.Run();
+  EXPECT_EQ(result.exit_status, 0) << result.output;
+  return result.output;
+}
+
+std::string Errno(int error) { return "no list: errno " + std::to_string(error) + ", count 0\n"; }
+
+// pyverbs' modules are linked BIND_NOW: every symbol that they name has to resolve at import.
+Program ImportPyverbs() {
+  return Program({"/usr/bin/python3", "-c",
+                  "import pyverbs.device, pyverbs.qp, pyverbs.srq, pyverbs.cmid\n"
+                  "import pyverbs.providers.mlx5.mlx5dv, pyverbs.providers.efa.efadv\n"
+                  "print('list', type(pyverbs.device.get_device_list()).__name__)"});
+}
+
+TEST_F(ShimLoad, DeviceListerRunsWithThePreloadedShim) {
+  EXPECT_THAT(OutputOf(Program({"/usr/bin/ibv_devices"}).Preload()), HasSubstr("node GUID"));
+}
+
+TEST_F(ShimLoad, DeviceListerRunsWithTheDropInAlone) {
+  EXPECT_THAT(OutputOf(Program({"/usr/bin/ibv_devices"}).DropIn()), HasSubstr("node GUID"));
+}
+
+TEST_F(ShimLoad, DeviceInspectorFindsThePrivateSymbolThatItNeeds) {
+  for (Program program : {Program({"/usr/bin/ibv_devinfo", "-l"}).Preload(),
+                          Program({"/usr/bin/ibv_devinfo", "-l"}).DropIn()}) {
+    EXPECT_THAT(program.Set("LD_BIND_NOW", "1").Run().output, HasSubstr("HCA"));
+  }
+}
+
+TEST_F(ShimLoad, VerbsComeFromTheShimAndNullHandlesAreRefused) {
+  const std::string preloaded = OutputOf(Program({UseVerbs()}).Preload());
+  EXPECT_THAT(preloaded,
+              AllOf(HasSubstr("verbs come from libsimhca.so\n"), HasSubstr("terminator null\n"),
+                    HasSubstr("null handles refused\n")));
+  const std::string dropped_in = OutputOf(Program({UseVerbs()}).DropIn());
+  EXPECT_THAT(dropped_in,
+              AllOf(HasSubstr("verbs come from libibverbs.so.1\n"), HasSubstr("terminator null\n"),
+                    HasSubstr("null handles refused\n")));
+}
+
+TEST_F(ShimLoad, PythonModulesImportWithThePreloadedShim) {
+  if (ImportPyverbs().Set("LD_BIND_NOW", "1").Run().output.find("No module") != std::string::npos) {
+    GTEST_SKIP() << "pyverbs is not installed";
+  }
+  EXPECT_THAT(OutputOf(ImportPyverbs().Preload()), HasSubstr("list list\n"));
+}
+
+TEST_F(ShimLoad, PythonModulesAndProvidersImportWithTheDropInAlone) {
+  if (ImportPyverbs().Run().output.find("No module") != std::string::npos) {
+    GTEST_SKIP() << "pyverbs is not installed";
+  }
+  EXPECT_THAT(OutputOf(ImportPyverbs().DropIn()), HasSubstr("list list\n"));
+}
+
+TEST_F(ShimLoad, AddressSanitizerProgramRunsCleanWithItsRuntimeFirst) {
+  const std::string program = Runfile("use_verbs_asan");
+  const auto runtime =
+      ShellLines("ldd '" + program + "' | sed -n 's/.*=> \\(.*libasan[^ ]*\\).*/\\1/p'");
+  ASSERT_EQ(runtime.size(), 1u);
+  const ProgramResult result =
+      Program({program}).Set("ASAN_OPTIONS", "verify_asan_link_order=1").Preload(runtime[0]).Run();
+  EXPECT_EQ(result.exit_status, 0) << result.output;
+  EXPECT_THAT(result.output,
+              AllOf(HasSubstr("verbs come from libsimhca.so\n"),
+                    HasSubstr("null handles refused\n"), Not(HasSubstr("AddressSanitizer"))));
+}
+
+TEST_F(ShimLoad, ExceptionsOfAProgramWithItsOwnRuntimeAreCaughtThere) {
+  EXPECT_EQ(OutputOf(Program({Runfile("throw_exceptions")}).Preload()), "caught 100 and 100\n");
+  EXPECT_EQ(OutputOf(Program({Runfile("throw_exceptions")}).DropIn()), "caught 100 and 100\n");
+}
+
+TEST_F(ShimLoad, LibraryLoadedAtRunTimeIsThePreloadedShim) {
+  const std::string output = OutputOf(Program({LoadAtRunTime()}).Preload());
+  EXPECT_EQ(output,
+            "dlvsym finds libsimhca.so\ndlsym finds libsimhca.so\n"
+            "newer version is in libsimhca.so\nold version is in libsimhca.so\n"
+            "list given\ndlclose 0\n");
+}
+
+TEST_F(ShimLoad, LibraryLoadedAtRunTimeIsTheDropIn) {
+  const std::string output = OutputOf(Program({LoadAtRunTime()}).DropIn());
+  EXPECT_EQ(output,
+            "dlvsym finds libibverbs.so.1\ndlsym finds libibverbs.so.1\n"
+            "newer version is in libibverbs.so.1\nold version is in libibverbs.so.1\n"
+            "list given\ndlclose 0\n");
+}
+
+TEST_F(ShimLoad, InterposedDlopenKeepsTheSearchPathOfItsCaller) {
+  if (kAddressSanitizer) GTEST_SKIP() << "the sanitizer's own dlopen loses the search path";
+  const std::string expected = "answer 42\nself found\nmissing library explained\n";
+  for (const char* name : {"load_with_runpath", "load_with_rpath"}) {
+    ASSERT_EQ(OutputOf(Program({Runfile(name)})), expected) << "without the shim";
+    EXPECT_EQ(OutputOf(Program({Runfile(name)}).Preload()), expected) << name;
+  }
+}
+
+TEST_F(ShimLoad, WrongRouteIsExplainedInOneLineAndGivesNoList) {
+  const std::string output =
+      OutputOf(Program({UseVerbs()}).Preload().Set("SIMHCA_ROUTE", "sim,hardware"));
+  EXPECT_THAT(output, AllOf(HasSubstr("simhca: SIMHCA_ROUTE: 'hardware' is not a route"),
+                            HasSubstr(Errno(EINVAL)), HasSubstr("null handles refused\n")));
+}
+
+// Routes with hardware: a library with the device `fake0` stands in for the machine's.
+class ShimRoute : public ShimLoad {
+ protected:
+  static std::string OutputOnRoute(const std::string& route) {
+    return OutputOf(Program({UseVerbs()})
+                        .Preload()
+                        .Set("LD_LIBRARY_PATH", Runfile("fake_hardware"))
+                        .Set("SIMHCA_ROUTE", route));
+  }
+};
+
+constexpr char kFakeWorks[] =
+    "device fake0\nfake0 alloc_pd ok\nfake0 dealloc_pd 0\nfake0 close_device 0\n";
+
+TEST_F(ShimRoute, SimulatorRouteNeverTouchesTheHardwaresLibrary) {
+  EXPECT_THAT(OutputOnRoute("sim"), Not(HasSubstr("fake")));
+}
+
+TEST_F(ShimRoute, HardwareRouteForwardsEveryCallAndListsNothingElse) {
+  const std::string output = OutputOnRoute("hw");
+  EXPECT_THAT(output, AllOf(HasSubstr("count 1, terminator null\n"), HasSubstr(kFakeWorks),
+                            HasSubstr("fake list freed\n"), HasSubstr("null handles refused\n"),
+                            Not(HasSubstr("device simhca"))));
+}
+
+TEST_F(ShimRoute, AutomaticRouteTakesHardwareWhereThereIsSome) {
+  EXPECT_THAT(OutputOnRoute("auto"),
+              AllOf(HasSubstr("count 1, terminator null\n"), HasSubstr(kFakeWorks)));
+}
+
+TEST_F(ShimRoute, BothRoutesListHardwareBesideTheSimulator) {
+  EXPECT_THAT(OutputOnRoute("both"), HasSubstr(kFakeWorks));
+}
+
+TEST_F(ShimRoute, DeviceNamesInARouteSelectHardware) {
+  EXPECT_THAT(OutputOnRoute("hw:fake0,sim"), HasSubstr(kFakeWorks));
+  EXPECT_THAT(OutputOnRoute("hw:other0"), HasSubstr("count 0, terminator null\n"));
+}
+
+TEST_F(ShimRoute, HardwareRouteFailsLikeTheRealLibraryWithoutKernelSupport) {
+  const ProgramResult plain = Program({UseVerbs()}).Run();
+  if (plain.output.find(Errno(ENOSYS)) == std::string::npos) {
+    GTEST_SKIP() << "this machine has kernel support: " << plain.output;
+  }
+  const std::string output = OutputOf(Program({UseVerbs()}).Preload().Set("SIMHCA_ROUTE", "hw"));
+  EXPECT_THAT(output, HasSubstr(Errno(ENOSYS)));
+}
+
+TEST_F(ShimRoute, AutomaticRouteTakesTheSimulatorWithoutHardware) {
+  const std::string output = OutputOf(Program({UseVerbs()}).Preload().Set("SIMHCA_ROUTE", "auto"));
+  EXPECT_THAT(output, AllOf(HasSubstr("terminator null\n"), HasSubstr("null handles refused\n")));
+}
+
+}  // namespace
+}  // namespace simhca
