@@ -13,6 +13,7 @@ namespace {
 
 constexpr Duration kSpinAfterWork = 50 * kMicrosecond;
 constexpr Duration kLookWhilePolled = kMillisecond;  // is the program still polling?
+constexpr Duration kLookWhileWaiting = 200 * kMicrosecond;
 constexpr Duration kMaintenance = 100 * kMillisecond;
 constexpr Duration kVirtualSilence = 20 * kMillisecond;  // without a verbs call
 constexpr Duration kVirtualStride = kSecond;  // a stalled sender may retry for ever
@@ -32,6 +33,7 @@ void Progress::StopThread() {
   if (!thread_.joinable()) return;
   stop_.store(true, std::memory_order_release);
   fabric.Wake();
+  look_.Wake();
   thread_.join();
 }
 
@@ -60,7 +62,6 @@ void Progress::Drain(Duration limit) {
 void Progress::ThreadMain() {
   Time last_work = 0;
   Time last_maintenance = 0;
-  uint64_t calls_seen = 0;
   while (!stop_.load(std::memory_order_acquire)) {
     if (virtual_time()) {
       WatchVirtualClock();
@@ -72,34 +73,35 @@ void Progress::ThreadMain() {
       fabric.Maintain();
       Unlock();
     }
-    const uint64_t calls = calls_.load(std::memory_order_relaxed);
-    const bool polled = calls != calls_seen;
-    calls_seen = calls;
-    // A program that has armed a queue polls it empty once more and then sleeps on a file
-    // descriptor: it counts as asleep.
-    if (polled && !fabric.wake_wanted()) {
-      fabric.Sleep(kLookWhilePolled);
+    if (program_polls_.load(std::memory_order_acquire)) {
+      WatchPolls();
     } else {
-      ServeSleepingProgram(&last_work);
+      Serve(&last_work);
     }
   }
 }
 
-void Progress::ServeSleepingProgram(Time* last_work) {
-  bool worked = false;
+// While the program polls.
+void Progress::WatchPolls() {
+  const uint64_t calls = calls_.load(std::memory_order_relaxed);
+  look_.Sleep(kLookWhilePolled);
+  if (calls_.load(std::memory_order_relaxed) == calls) {
+    program_polls_.store(false, std::memory_order_release);
+  }
+}
+
+// While it does not: works as long as there is something to do, then sleeps until a peer has sent
+// something or a timer is due.
+void Progress::Serve(Time* last_work) {
+  bool worked = true;  // if the lock is taken, somebody does
   Duration until_timer = kNever;
   bool waiting = false;
   if (TryLock()) {
     worked = Step();
-    if (RunTimers()) {
-      worked = true;
-      Step();
-    }
+    if (RunTimers()) worked = true;
     if (timers.NextTime() != kNever) until_timer = std::max<Time>(0, timers.NextTime() - Now());
     waiting = !active.empty();
     Unlock();
-  } else {
-    worked = true;  // somebody does
   }
   const Time now = Now();
   if (worked) *last_work = now;
@@ -112,8 +114,8 @@ void Progress::ServeSleepingProgram(Time* last_work) {
     return;  // and look once more before sleeping
   }
   Duration timeout = std::min(kMaintenance, until_timer);
-  // A full ring or a receive posted to a failed queue pair is announced by nobody.
-  if (waiting) timeout = std::min(timeout, kLookWhilePolled / 4);
+  // A full ring, or a receive posted to a failed queue pair, is announced by nobody.
+  if (waiting) timeout = std::min(timeout, kLookWhileWaiting);
   if (timeout > 0) fabric.Sleep(timeout);
 }
 
@@ -121,7 +123,7 @@ void Progress::ServeSleepingProgram(Time* last_work) {
 // would wait for ever: after a while of wall time it is moved on, and is told what that costs.
 void Progress::WatchVirtualClock() {
   const uint64_t calls = calls_.load(std::memory_order_relaxed);
-  fabric.Sleep(kVirtualSilence);
+  look_.Sleep(kVirtualSilence);
   if (stop_.load(std::memory_order_acquire)) return;
   if (calls_.load(std::memory_order_relaxed) != calls || !TryLock()) return;
   const uint64_t visible_before = visible;

@@ -127,8 +127,7 @@ void Hca::ArmCq(uint32_t cqn, uint32_t word) {
     if (cq == nullptr) return;
     cq->object.ArmFor((word & mlx5::kArmSolicitedOnly) != 0);
   }
-  // From here on the program may sleep on the channel without another call.
-  if (!progress_.virtual_time()) progress_.fabric.WantWake(true);
+  progress_.ExpectSleep();
 }
 
 // ---- Shared receive queues ----

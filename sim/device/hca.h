@@ -49,7 +49,7 @@ class Hca final : public Device {
   void ArmCq(uint32_t cqn, uint32_t word) override;
   void Poll() override { progress_.Poll(); }
   void NoteProductive() override { progress_.NoteProductive(); }
-  void PrepareToSleep() override { progress_.PrepareToSleep(); }
+  void PrepareToSleep() override { progress_.ExpectSleep(); }
   Time Now() override { return progress_.Now(); }
 
  private:

@@ -153,8 +153,11 @@ void Progress::Poll() {
   if (virtual_time()) {
     PollVirtual();
   } else {
-    // A program that polls pays no wake-up.
-    if (armed_queues_ == 0 && fabric.wake_wanted()) fabric.WantWake(false);
+    if (armed_queues_ == 0 && fabric.wake_wanted()) {
+      // A program that polls pays no wake-up by its peers.
+      program_polls_.store(true, std::memory_order_release);
+      fabric.Wake();
+    }
     Step();
   }
   Unlock();
@@ -167,9 +170,11 @@ void Progress::NoteProductive() {
   idle_streak_.Reset();
 }
 
-void Progress::PrepareToSleep() {
+void Progress::ExpectSleep() {
   if (virtual_time()) return;
   fabric.WantWake(true);
+  if (program_polls_.exchange(false, std::memory_order_acq_rel)) look_.Wake();
+  // What arrived before peers saw the flag has been announced by nobody.
   Hold hold(*this);
   Step();
 }

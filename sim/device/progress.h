@@ -8,6 +8,7 @@
 #include <string>
 #include <thread>
 
+#include "sim/device/private_futex.h"
 #include "sim/device/queue_pair_table.h"
 #include "sim/fabric/fabric.h"
 #include "sim/timing/clock.h"
@@ -44,8 +45,9 @@ class Progress final : public Services, private PacketHandler {
   // visible to the program.
   void Poll();
   void NoteProductive();
-  // Until the next poll, peers wake the background thread.
-  void PrepareToSleep();
+  // A queue has been armed, or the program is about to block: it will probably sleep on a file
+  // descriptor, so from now on peers wake the background thread.
+  void ExpectSleep();
 
   bool virtual_time() const { return virtual_clock_ != nullptr; }
   QueuePairTable& queue_pairs() { return queue_pairs_; }
@@ -80,8 +82,10 @@ class Progress final : public Services, private PacketHandler {
   void PollVirtual();
   void SettleVirtual();
 
+  // The background thread.
   void ThreadMain();
-  void ServeSleepingProgram(Time* last_work);
+  void Serve(Time* last_work);
+  void WatchPolls();
   void WatchVirtualClock();
 
   std::unique_ptr<Fabric> owned_fabric_;
@@ -96,6 +100,10 @@ class Progress final : public Services, private PacketHandler {
   alignas(64) DoorbellList doorbells_;
   // Verbs calls that came by, for the background thread to tell whether the program polls.
   alignas(64) std::atomic<uint64_t> calls_{0};
+  // The program polls, so the thread keeps away from the lock and only looks now and then whether
+  // it still does.
+  std::atomic<bool> program_polls_{false};
+  PrivateFutex look_;  // where it waits between two looks
   std::atomic<bool> stop_{false};
   std::thread thread_;
   std::function<void(const std::string&)> warn_;
