@@ -6,6 +6,8 @@
 #include <memory>
 #include <span>
 #include <string>
+#include <string_view>
+#include <vector>
 
 #include "sim/fabric/link.h"
 #include "sim/timing/time.h"
@@ -14,11 +16,24 @@ namespace simhca {
 
 // A process's membership of a fabric: the named place in shared memory where the engines of one
 // user's processes meet.  Queue pair numbers belong to the fabric, not to a device.
+//
+// Used under the engine's lock, but for WantWake, wake_wanted, Sleep and Wake.
 class Fabric {
  public:
   struct Options {
     std::string name;        // letters, digits, '-', '_', '.'; empty: the default of this user
     bool exclusive = false;  // virtual time: one process holds all devices, a second is refused
+    // Exclusive only: the wire behind each source port.  The last one serves all further ports;
+    // with none, packets arrive when they are ready.
+    std::vector<LinkModel> wires;
+    std::string directory = "/dev/shm";  // where the fabric's files are; a tmpfs
+  };
+
+  // What went wrong on this process's side, for `stats` and for explanations.
+  struct Trouble {
+    uint64_t corrupt_rings = 0;  // a peer broke the rules of its ring, which was dropped
+    uint64_t failed_rings = 0;   // no memory or no place for a ring towards a peer
+    std::string_view last;       // text of the last one; valid until the next call
   };
 
   // State of the process that owns a number, for the transport's retry rules.
@@ -30,10 +45,14 @@ class Fabric {
   // Joins, creating the fabric if nobody lives on it.  Returns 0 or a positive errno with an
   // explanation in `error`: EINVAL bad name, EPERM/EACCES another user's, EBUSY virtual fabric
   // in use or a shared one asked for exclusively, ENOSPC /dev/shm too small, EPROTO layout of
-  // another version, EMFILE no slot.
+  // another version, EMFILE no slot, ETIMEDOUT a stopped process holds the fabric's lock.
   static int Join(const Options& options, std::unique_ptr<Fabric>* fabric, std::string* error);
 
   virtual ~Fabric() = default;  // leaves; the last one out removes the fabric
+
+  // In a forked child: forgets the parent's membership without touching what is shared.  After
+  // that the object may only be destroyed; the child may join anew.
+  virtual void Abandon() = 0;
 
   virtual Link& link() = 0;
 
@@ -51,12 +70,14 @@ class Fabric {
   // ---- Sleeping and waking; see sim/device/progress.h ----
 
   // While wanted, a sender that finds this flag set clears it and wakes our sleeper.  Turning it
-  // on is a full fence: what arrived before is seen by the next Poll.
+  // on is a full fence: what arrived before is seen by the next Poll.  Turning it off does not
+  // wake a sleeper.
   virtual void WantWake(bool wanted) = 0;
   virtual bool wake_wanted() const = 0;
-  // Sleeps until woken or `timeout` is over (kNever: no limit).  Called without the engine's lock.
+  // Sleeps until woken or `timeout` is over (kNever: no limit); returns at once if the flag is off,
+  // which is how a wake that came first is seen.  May return early.
   virtual void Sleep(Duration timeout) = 0;
-  // Wakes our own sleeper.
+  // Wakes our own sleeper, and turns the flag off.
   virtual void Wake() = 0;
 
   // Periodic upkeep (each 100 ms is enough): keeps our lock, releases rings of the dead.
@@ -65,6 +86,8 @@ class Fabric {
 
   // Counters of this process that `stats` reads: written by this process only, relaxed.
   virtual std::span<std::atomic<uint64_t>> counters() = 0;
+
+  virtual Trouble trouble() const = 0;
 };
 
 inline constexpr size_t kCountersPerProcess = 64;

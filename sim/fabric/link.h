@@ -11,6 +11,9 @@ namespace simhca {
 // Largest packet a link carries, from BTH to the end of the payload: path MTU 4096 plus headers.
 inline constexpr uint32_t kMaxPacketBytes = 4096 + 64;
 
+// Ports of a fabric are numbered below this.
+inline constexpr uint16_t kMaxFabricPorts = 512;
+
 // What a packet's outer headers would say: the ports of the fabric that it goes between.
 struct PacketAddress {
   uint16_t source_port = 0;
@@ -19,6 +22,13 @@ struct PacketAddress {
   uint8_t destination_gid_index = 0;
   uint8_t traffic_class = 0;
   uint8_t hop_limit = 0;
+};
+
+// The wire behind a port, for links that model time.
+struct LinkModel {
+  uint64_t bits_per_second = 0;  // 0: no limit
+  Duration propagation = 0;      // from the end of the packet at the sender to its arrival
+  uint32_t overhead_bytes = 0;   // of each packet on the wire, besides what the link carries
 };
 
 // Takes the packets that arrive for this process.

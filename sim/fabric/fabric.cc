@@ -1,0 +1,133 @@
+#include "sim/fabric/fabric.h"
+
+#include <errno.h>
+#include <linux/futex.h>
+#include <sys/syscall.h>
+#include <time.h>
+#include <unistd.h>
+
+#include <atomic>
+#include <utility>
+
+#include "sim/fabric/number_allocator.h"
+#include "sim/fabric/registry.h"
+#include "sim/fabric/ring_link.h"
+#include "sim/fabric/timed_loopback.h"
+
+namespace simhca {
+namespace {
+
+class MemberFabric : public Fabric {
+ public:
+  MemberFabric(std::unique_ptr<Registry> registry, const Options& options)
+      : registry_(std::move(registry)),
+        mine_(registry_->process(registry_->slot())),
+        numbers_(registry_->layout(), registry_->owner()) {
+    if (options.exclusive) {
+      timed_ = std::make_unique<TimedLoopback>(options.wires, registry_->layout().owners,
+                                               registry_->owner());
+    } else {
+      rings_ = std::make_unique<RingLink>(*registry_);
+    }
+  }
+
+  void Abandon() override {
+    rings_.reset();
+    timed_.reset();
+    registry_->Abandon();
+  }
+
+  Link& link() override {
+    if (timed_ != nullptr) return *timed_;
+    return *rings_;
+  }
+
+  int64_t epoch_ns() const override { return registry_->layout().header.epoch_ns; }
+
+  uint32_t AllocateNumber() override { return numbers_.Allocate(); }
+  void ReleaseNumber(uint32_t number) override { numbers_.Release(number); }
+
+  Peer PeerOf(uint32_t number) override;
+
+  void WantWake(bool wanted) override { mine_.want_wake.store(wanted ? 1 : 0); }
+  bool wake_wanted() const override { return mine_.want_wake.load(std::memory_order_relaxed) != 0; }
+  void Sleep(Duration timeout) override;
+  void Wake() override {
+    mine_.want_wake.store(0);
+    syscall(SYS_futex, &mine_.want_wake, FUTEX_WAKE, INT32_MAX, nullptr, nullptr, 0);
+  }
+
+  void Maintain() override {
+    const bool member = registry_->Maintain();
+    if (rings_ == nullptr) return;
+    if (member) {
+      rings_->Maintain();
+    } else {
+      rings_->Expel();
+    }
+  }
+
+  std::span<std::atomic<uint64_t>> counters() override { return mine_.counters; }
+
+  Trouble trouble() const override {
+    if (rings_ == nullptr) return {};
+    return {rings_->corrupt_rings(), rings_->failed_rings(), rings_->last_trouble()};
+  }
+
+ private:
+  std::unique_ptr<Registry> registry_;
+  ProcessSlot& mine_;
+  NumberAllocator numbers_;
+  std::unique_ptr<RingLink> rings_;  // unless exclusive
+  std::unique_ptr<TimedLoopback> timed_;
+};
+
+Fabric::Peer MemberFabric::PeerOf(uint32_t number) {
+  Peer peer;
+  if (number / kNumbersPerBlock >= kNumberBlocks) return peer;
+  const uint32_t owner = registry_->layout().owners[number / kNumbersPerBlock].load();
+  if (owner == 0) return peer;
+  if (timed_ != nullptr) {
+    peer.state = owner == registry_->owner() ? Peer::State::kAlive : Peer::State::kUnknown;
+    peer.drained = timed_->empty();
+    return peer;
+  }
+  const uint32_t slot = OwnerSlot(owner);
+  const ProcessSlot& process = registry_->process(slot);
+  const auto is_its = [&] {
+    return process.in_use.load() != 0 && process.generation.load() == OwnerGeneration(owner);
+  };
+  if (!is_its()) return peer;
+  peer.drained = rings_->DrainedTowards(owner);
+  peer.state = Peer::State::kAlive;
+  // What the dead have sent comes first.
+  if (slot != registry_->slot() && registry_->LifeOf(slot) == Registry::Life::kDead &&
+      rings_->DrainedFrom(slot)) {
+    peer.state = is_its() ? Peer::State::kDead : Peer::State::kUnknown;
+  }
+  return peer;
+}
+
+void MemberFabric::Sleep(Duration timeout) {
+  if (timeout <= 0) return;
+  timespec limit;
+  limit.tv_sec = timeout / kSecond;
+  limit.tv_nsec = ToNanoseconds(timeout % kSecond);
+  syscall(SYS_futex, &mine_.want_wake, FUTEX_WAIT, 1, timeout == kNever ? nullptr : &limit, nullptr,
+          0);
+  // Somebody missed our lock, and woke us for that.
+  if (mine_.missing_since.load(std::memory_order_relaxed) != 0) registry_->RetakeLock();
+}
+
+}  // namespace
+
+int Fabric::Join(const Options& options, std::unique_ptr<Fabric>* fabric, std::string* error) {
+  std::unique_ptr<Registry> registry;
+  const int result =
+      Registry::Join(options.directory, options.name.empty() ? "default" : options.name,
+                     options.exclusive, &registry, error);
+  if (result == 0) *fabric = std::make_unique<MemberFabric>(std::move(registry), options);
+  return result;
+}
+
+}  // namespace simhca
