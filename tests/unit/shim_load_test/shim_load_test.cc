@@ -69,11 +69,11 @@ TEST_F(ShimLoad, DeviceInspectorFindsThePrivateSymbolThatItNeeds) {
 }
 
 TEST_F(ShimLoad, VerbsComeFromTheShimAndNullHandlesAreRefused) {
-  const std::string preloaded = OutputOf(Program({UseVerbs()}).Preload());
+  const std::string preloaded = OutputOf(Program({UseVerbs(), "null-handles"}).Preload());
   EXPECT_THAT(preloaded,
               AllOf(HasSubstr("verbs come from libsimhca.so\n"), HasSubstr("terminator null\n"),
                     HasSubstr("null handles refused\n")));
-  const std::string dropped_in = OutputOf(Program({UseVerbs()}).DropIn());
+  const std::string dropped_in = OutputOf(Program({UseVerbs(), "null-handles"}).DropIn());
   EXPECT_THAT(dropped_in,
               AllOf(HasSubstr("verbs come from libibverbs.so.1\n"), HasSubstr("terminator null\n"),
                     HasSubstr("null handles refused\n")));
@@ -98,8 +98,10 @@ TEST_F(ShimLoad, AddressSanitizerProgramRunsCleanWithItsRuntimeFirst) {
   const auto runtime =
       ShellLines("ldd '" + program + "' | sed -n 's/.*=> \\(.*libasan[^ ]*\\).*/\\1/p'");
   ASSERT_EQ(runtime.size(), 1u);
-  const ProgramResult result =
-      Program({program}).Set("ASAN_OPTIONS", "verify_asan_link_order=1").Preload(runtime[0]).Run();
+  const ProgramResult result = Program({program, "null-handles"})
+                                   .Set("ASAN_OPTIONS", "verify_asan_link_order=1")
+                                   .Preload(runtime[0])
+                                   .Run();
   EXPECT_EQ(result.exit_status, 0) << result.output;
   EXPECT_THAT(result.output,
               AllOf(HasSubstr("verbs come from libsimhca.so\n"),
@@ -138,7 +140,7 @@ TEST_F(ShimLoad, InterposedDlopenKeepsTheSearchPathOfItsCaller) {
 
 TEST_F(ShimLoad, WrongRouteIsExplainedInOneLineAndGivesNoList) {
   const std::string output =
-      OutputOf(Program({UseVerbs()}).Preload().Set("SIMHCA_ROUTE", "sim,hardware"));
+      OutputOf(Program({UseVerbs(), "null-handles"}).Preload().Set("SIMHCA_ROUTE", "sim,hardware"));
   EXPECT_THAT(output, AllOf(HasSubstr("simhca: SIMHCA_ROUTE: 'hardware' is not a route"),
                             HasSubstr(Errno(EINVAL)), HasSubstr("null handles refused\n")));
 }
@@ -147,7 +149,7 @@ TEST_F(ShimLoad, WrongRouteIsExplainedInOneLineAndGivesNoList) {
 class ShimRoute : public ShimLoad {
  protected:
   static std::string OutputOnRoute(const std::string& route) {
-    return OutputOf(Program({UseVerbs()})
+    return OutputOf(Program({UseVerbs(), "null-handles"})
                         .Preload()
                         .Set("LD_LIBRARY_PATH", Runfile("fake_hardware"))
                         .Set("SIMHCA_ROUTE", route));
@@ -187,12 +189,14 @@ TEST_F(ShimRoute, HardwareRouteFailsLikeTheRealLibraryWithoutKernelSupport) {
   if (plain.output.find(Errno(ENOSYS)) == std::string::npos) {
     GTEST_SKIP() << "this machine has kernel support: " << plain.output;
   }
-  const std::string output = OutputOf(Program({UseVerbs()}).Preload().Set("SIMHCA_ROUTE", "hw"));
+  const std::string output =
+      OutputOf(Program({UseVerbs(), "null-handles"}).Preload().Set("SIMHCA_ROUTE", "hw"));
   EXPECT_THAT(output, HasSubstr(Errno(ENOSYS)));
 }
 
 TEST_F(ShimRoute, AutomaticRouteTakesTheSimulatorWithoutHardware) {
-  const std::string output = OutputOf(Program({UseVerbs()}).Preload().Set("SIMHCA_ROUTE", "auto"));
+  const std::string output =
+      OutputOf(Program({UseVerbs(), "null-handles"}).Preload().Set("SIMHCA_ROUTE", "auto"));
   EXPECT_THAT(output, AllOf(HasSubstr("terminator null\n"), HasSubstr("null handles refused\n")));
 }
 
