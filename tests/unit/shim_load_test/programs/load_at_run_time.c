@@ -1,4 +1,5 @@
-/* Loads the verbs library at run time and asks for versioned symbols, as NCCL does. */
+/* Loads the verbs library at run time, by the name in the first argument, and asks for versioned
+   symbols, as NCCL does. */
 
 #define _GNU_SOURCE
 #include <dlfcn.h>
@@ -17,12 +18,12 @@ static const char* object_of(const void* address) {
   return slash == NULL ? info.dli_fname : slash + 1;
 }
 
-int main(void) {
+int main(int argc, char** argv) {
   int count = -1;
   struct ibv_device** list;
   get_device_list_t get_list;
   free_device_list_t free_list;
-  void* library = dlopen("libibverbs.so.1", RTLD_NOW);
+  void* library = argc > 1 ? dlopen(argv[1], RTLD_NOW) : NULL;
   if (library == NULL) {
     printf("dlopen: %s\n", dlerror());
     return 1;
