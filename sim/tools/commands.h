@@ -1,0 +1,27 @@
+#ifndef SIMHCA_SIM_TOOLS_COMMANDS_H_
+#define SIMHCA_SIM_TOOLS_COMMANDS_H_
+
+#include <ostream>
+#include <string>
+
+// What the subcommands of simhca-tool do.  Each writes to `out`, or what is wrong to `errors`, and
+// returns the exit status of the program: 0, or 1 when something was refused.
+
+namespace simhca {
+
+// Every built-in profile in one line.
+int ListProfiles(std::ostream& out, std::ostream& errors);
+
+// All values of a profile, inherited ones included, each with its source.
+int ShowProfile(const std::string& name_or_path, std::ostream& out, std::ostream& errors);
+
+// The values in which two profiles differ.
+int DiffProfiles(const std::string& left, const std::string& right, std::ostream& out,
+                 std::ostream& errors);
+
+// The devices that a program started with this environment would see.
+int ListDevices(std::ostream& out, std::ostream& errors);
+
+}  // namespace simhca
+
+#endif  // SIMHCA_SIM_TOOLS_COMMANDS_H_

@@ -1,0 +1,54 @@
+// simhca-tool: what the launcher ./simhca asks about profiles and devices.
+
+#include <CLI/CLI.hpp>
+#include <iostream>
+#include <string>
+
+#include "sim/profiles/profile_loader.h"
+#include "sim/tools/commands.h"
+
+namespace {
+
+constexpr char kEnvironment[] =
+    "The settings are those of ./simhca run, taken from the environment:\n"
+    "  SIMHCA_DEVICES  number of devices (default 1)\n"
+    "  SIMHCA_PROFILE  profile of all devices (default generic)\n"
+    "  SIMHCA_DEVICE   profiles of single devices: simhca1=connectx5,simhca2=./mine.toml";
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  CLI::App app{"Shows the device profiles and devices of simhca.", "simhca-tool"};
+  app.require_subcommand(1);
+  app.failure_message(CLI::FailureMessage::help);
+  int status = 0;
+  std::string name;
+  std::string other;
+
+  CLI::App* profiles = app.add_subcommand("profiles", "Lists the built-in device profiles.");
+  profiles->require_subcommand(0, 1);
+  CLI::App* show =
+      profiles->add_subcommand("show", "Prints every value of a profile, with its source.");
+  show->add_option("PROFILE", name, simhca::ProfileChoices())->required();
+  CLI::App* diff =
+      profiles->add_subcommand("diff", "Prints the values in which two profiles differ.");
+  diff->add_option("LEFT", name, simhca::ProfileChoices())->required();
+  diff->add_option("RIGHT", other, "the same")->required();
+  profiles->callback([&] {
+    if (show->parsed()) {
+      status = simhca::ShowProfile(name, std::cout, std::cerr);
+    } else if (diff->parsed()) {
+      status = simhca::DiffProfiles(name, other, std::cout, std::cerr);
+    } else {
+      status = simhca::ListProfiles(std::cout, std::cerr);
+    }
+  });
+
+  CLI::App* devices =
+      app.add_subcommand("devices", "Lists the devices that a program would see, with their GIDs.");
+  devices->footer(kEnvironment);
+  devices->callback([&] { status = simhca::ListDevices(std::cout, std::cerr); });
+
+  CLI11_PARSE(app, argc, argv);
+  return status;
+}
