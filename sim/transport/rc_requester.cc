@@ -75,7 +75,7 @@ void RcRequester::Reset() {
   transmit_packet_ = 0;
   next_block_ = 0;
   outstanding_reads_ = 0;
-  rnr_waiting_ = wqe_loaded_ = read_loaded_ = false;
+  rnr_waiting_ = wqe_loaded_ = read_loaded_ = read_repeating_ = false;
 }
 
 uint32_t RcRequester::mtu() const { return PathMtuBytes(qp_.attributes().path_mtu); }
@@ -304,7 +304,9 @@ bool RcRequester::AcknowledgeThrough(uint32_t psn) {
     progress = true;
     if (qp_.state() == QpState::kErr) return true;
   }
-  if (complete && PsnDistance(psn, unacknowledged_psn_) >= 0) {
+  // Of a READ only its own responses acknowledge anything.
+  const bool inside_read = !idle() && At(oldest_).is_read();
+  if (complete && !inside_read && PsnDistance(psn, unacknowledged_psn_) >= 0) {
     unacknowledged_psn_ = PsnAdd(psn, 1);
     progress = true;
   }
@@ -384,7 +386,10 @@ void RcRequester::OnReadResponse(const InboundPacket& packet) {
   if (!message.is_read()) return;
   const uint32_t expected = PsnAdd(message.first_psn, message.received);
   if (psn != expected) {
-    if (PsnDistance(psn, expected) > 0 && SpendRetry()) RewindToOldest();
+    if (PsnDistance(psn, expected) > 0 && !read_repeating_ && SpendRetry()) {
+      read_repeating_ = true;
+      RewindToOldest();
+    }
     return;
   }
   const uint32_t left = message.length - message.received * mtu();
@@ -407,6 +412,7 @@ void RcRequester::OnReadResponse(const InboundPacket& packet) {
     return;
   }
   ++message.received;
+  read_repeating_ = false;
   NoteProgress();
   if (!last) {
     unacknowledged_psn_ = PsnAdd(psn, 1);
@@ -479,6 +485,7 @@ void RcRequester::OnTimeout(Time now) {
   }
   services.counters.Add(Counter::kTimeouts);
   if (!SpendRetry()) return;
+  read_repeating_ = false;
   RewindToOldest();
   last_progress_ = now;
   services.timers.Schedule(ack_timer_, SaturatingAdd(now, timeout));

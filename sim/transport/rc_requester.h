@@ -96,6 +96,8 @@ class RcRequester {
   bool read_loaded_ = false;
   WqeScratch read_scratch_;
 
+  bool read_repeating_ = false;  // responses were lost, and have been asked for again
+
   uint8_t retries_left_ = 0;
   uint8_t rnr_retries_left_ = 0;
   bool rnr_waiting_ = false;

@@ -1,0 +1,71 @@
+#ifndef SIMHCA_TESTS_UNIT_DEVICE_LOOPBACK_FABRIC_H_
+#define SIMHCA_TESTS_UNIT_DEVICE_LOOPBACK_FABRIC_H_
+
+#include <array>
+#include <deque>
+#include <functional>
+#include <vector>
+
+#include "sim/fabric/fabric.h"
+
+namespace simhca {
+
+// A fabric of one process whose link delivers at once and loses what the test tells it to lose.
+class LoopbackFabric final : public Fabric, private Link {
+ public:
+  // Returns true for a packet that is to vanish.  Counts from 0.
+  std::function<bool(size_t index, const std::byte* bytes)> lose;
+  size_t sent = 0;
+  size_t max_in_flight = 1000;  // then kNoRoom
+
+  void Abandon() override {}
+  Link& link() override { return *this; }
+  int64_t epoch_ns() const override { return 0; }
+  uint32_t AllocateNumber() override { return next_number_++; }
+  void ReleaseNumber(uint32_t) override {}
+  Peer PeerOf(uint32_t) override { return {Peer::State::kAlive, packets_.empty()}; }
+  void WantWake(bool wanted) override { wanted_ = wanted; }
+  bool wake_wanted() const override { return wanted_; }
+  void Sleep(Duration) override {}
+  void Wake() override { wanted_ = false; }
+  void Maintain() override {}
+  std::span<std::atomic<uint64_t>> counters() override { return counters_; }
+  Trouble trouble() const override { return {}; }
+
+ private:
+  struct Packet {
+    PacketAddress address;
+    std::vector<std::byte> bytes;
+  };
+
+  Reservation Reserve(uint32_t, uint32_t length) override {
+    if (packets_.size() >= max_in_flight) return {Status::kNoRoom, nullptr};
+    reserved_.resize(length);
+    return {Status::kReady, reserved_.data()};
+  }
+  void Commit(const PacketAddress& address, Time) override {
+    if (lose && lose(sent++, reserved_.data())) return;
+    packets_.push_back({address, reserved_});
+  }
+  void Flush() override {}
+  uint32_t Poll(PacketHandler& handler, uint32_t budget, Time) override {
+    uint32_t count = 0;
+    for (; count < budget && !packets_.empty(); ++count) {
+      const Packet packet = std::move(packets_.front());
+      packets_.pop_front();
+      handler.OnPacket(packet.address, packet.bytes.data(),
+                       static_cast<uint32_t>(packet.bytes.size()));
+    }
+    return count;
+  }
+
+  uint32_t next_number_ = 0x100;
+  bool wanted_ = false;
+  std::vector<std::byte> reserved_;
+  std::deque<Packet> packets_;
+  std::array<std::atomic<uint64_t>, kCountersPerProcess> counters_{};
+};
+
+}  // namespace simhca
+
+#endif  // SIMHCA_TESTS_UNIT_DEVICE_LOOPBACK_FABRIC_H_
