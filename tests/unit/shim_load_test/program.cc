@@ -2,6 +2,7 @@
 
 #include <link.h>
 #include <sys/wait.h>
+#include <unistd.h>
 
 #include <cstdio>
 #include <cstdlib>
@@ -87,6 +88,7 @@ Program& Program::DropIn() {
 ProgramResult Program::Run() const {
   // `env` is the last program that runs without the shim.
   std::string line = "timeout 60 env";
+  line += " SIMHCA_FABRIC=shim_load_" + std::to_string(getpid());
   if (!SanitizerRuntime().empty()) line += " ASAN_OPTIONS=detect_leaks=0";
   for (const auto& [variable, value] : environment_) line += " " + Quoted(variable + "=" + value);
   for (const std::string& word : command_) line += " " + Quoted(word);

@@ -12,7 +12,7 @@ struct ProgramResult {
   std::string output;    // standard output and standard error together
 };
 
-// One run of a program under the shim, in a form and with settings.
+// One run of a program under the shim, in a form and with settings, on a fabric of this test.
 class Program {
  public:
   explicit Program(std::vector<std::string> command) : command_(std::move(command)) {}
