@@ -92,9 +92,10 @@ void Progress::Ring(Doorbell& doorbell) {
   } else {
     active.Add(static_cast<QueuePair&>(doorbell));
   }
-  calls_.store(calls_.load(std::memory_order_relaxed) + 1, std::memory_order_relaxed);
+  CountCall();
   if (virtual_time()) {
     idle_streak_.Reset();
+    thread_activity_.NoteProductive();
     SettleVirtual();
   } else {
     for (uint32_t round = 0; round < kRoundsPerDoorbell && RunActive(); ++round) {
@@ -149,7 +150,7 @@ void Progress::Poll() {
     }
     return;
   }
-  calls_.store(calls_.load(std::memory_order_relaxed) + 1, std::memory_order_relaxed);
+  CountCall();
   if (virtual_time()) {
     PollVirtual();
   } else {
@@ -166,8 +167,9 @@ void Progress::Poll() {
 void Progress::NoteProductive() {
   if (!virtual_time()) return;
   Hold hold(*this);
-  calls_.store(calls_.load(std::memory_order_relaxed) + 1, std::memory_order_relaxed);
+  CountCall();
   idle_streak_.Reset();
+  thread_activity_.NoteProductive();
 }
 
 void Progress::ExpectSleep() {
@@ -215,11 +217,15 @@ void Progress::SettleVirtual() {
 
 void Progress::PollVirtual() {
   const uint64_t visible_before = visible;
+  thread_activity_.NoteIdle();
   SettleVirtual();
-  if (visible != visible_before) {
-    idle_streak_.Reset();
-    return;
-  }
+  if (visible == visible_before && !thread_activity_.AnyBusy()) AdvanceVirtual();
+  if (visible != visible_before) idle_streak_.Reset();
+}
+
+// Lets time go on by one step of the idle streak, or until something becomes visible.
+void Progress::AdvanceVirtual() {
+  const uint64_t visible_before = visible;
   const Time end = SaturatingAdd(Now(), idle_streak_.NextStep());
   while (visible == visible_before) {
     const Time next = std::min(timers.NextTime(), link.NextArrival());
@@ -230,7 +236,6 @@ void Progress::PollVirtual() {
     virtual_clock_->AdvanceTo(next);
     SettleVirtual();
   }
-  idle_streak_.Reset();
 }
 
 }  // namespace simhca

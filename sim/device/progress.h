@@ -10,6 +10,7 @@
 
 #include "sim/device/private_futex.h"
 #include "sim/device/queue_pair_table.h"
+#include "sim/device/thread_activity.h"
 #include "sim/fabric/fabric.h"
 #include "sim/timing/clock.h"
 #include "sim/transport/doorbell.h"
@@ -79,7 +80,11 @@ class Progress final : public Services, private PacketHandler {
   bool Step();
   bool RunActive();
   bool RunTimers();
+  void CountCall() {
+    calls_.store(calls_.load(std::memory_order_relaxed) + 1, std::memory_order_relaxed);
+  }
   void PollVirtual();
+  void AdvanceVirtual();
   void SettleVirtual();
 
   // The background thread.
@@ -92,6 +97,7 @@ class Progress final : public Services, private PacketHandler {
   std::unique_ptr<Clock> clock_;
   VirtualClock* virtual_clock_ = nullptr;  // clock_, if it is that
   IdleStreak idle_streak_;
+  ThreadActivity thread_activity_;  // under virtual time
   QueuePairTable queue_pairs_;
   uint32_t armed_queues_ = 0;
   uint32_t steps_ = 0;
