@@ -10,7 +10,7 @@ root=$PWD
 # Bazel gives the shim it has just built; by hand the tests take that of `./simhca build`.
 if [[ -e verbs_shim/libsimhca.so && -z $listing ]]; then
   source scripts/build.sh
-  stage "$PWD" "$work/build/opt" || exit
+  stage "$PWD" "$work/build/opt" && touch "$work/build/opt/stamp" || exit
   SIMHCA_BUILD_DIR=$work/build
 fi
 
