@@ -1,0 +1,119 @@
+#include "verbs_shim/driver/event_file.h"
+
+#include <fcntl.h>
+#include <pthread.h>
+#include <sched.h>
+#include <sys/eventfd.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <mutex>
+
+#include "sim/timing/clock.h"
+
+namespace simhca::driver {
+
+namespace {
+// How long a blocking call drives the engine itself before it sleeps: about what a sleep and a
+// wake-up through the background thread cost.
+constexpr int64_t kSpinNanoseconds = 30'000;
+}  // namespace
+
+int EventFile::Open() {
+  fd_ = eventfd(0, EFD_SEMAPHORE | EFD_CLOEXEC);
+  return fd_ < 0 ? errno : 0;
+}
+
+void EventFile::Close() {
+  if (fd_ >= 0) syscall(SYS_close, fd_);
+  fd_ = -1;
+}
+
+void EventFile::Push(const Event& event) {
+  std::lock_guard guard(lock_);
+  events_.push_back(event);
+  waiting_.store(static_cast<uint32_t>(events_.size()), std::memory_order_release);
+  const uint64_t one = 1;
+  [[maybe_unused]] const long written = syscall(SYS_write, fd_, &one, sizeof(one));
+}
+
+bool EventFile::Pop(Event* event) {
+  std::lock_guard guard(lock_);
+  if (events_.empty()) return false;
+  *event = events_.front();
+  events_.pop_front();
+  if (event->taken != nullptr) event->taken->fetch_add(1, std::memory_order_relaxed);
+  waiting_.store(static_cast<uint32_t>(events_.size()), std::memory_order_release);
+  return true;
+}
+
+// Returns when an event waits, or when it is time to sleep in read(); false where a non-blocking
+// descriptor has none.
+bool EventFile::Wait() {
+  const auto nothing = [this] { return waiting_.load(std::memory_order_acquire) == 0; };
+  if ((fcntl(fd_, F_GETFL) & O_NONBLOCK) != 0) {
+    device_->Poll();
+    return !nothing();
+  }
+  if (device_->virtual_time()) {
+    while (nothing()) {
+      device_->Poll();
+      pthread_testcancel();
+    }
+    return true;
+  }
+  const int64_t end = WallClock::MonotonicNanoseconds() + kSpinNanoseconds;
+  do {
+    device_->Poll();
+    if (!nothing()) return true;
+    sched_yield();
+  } while (WallClock::MonotonicNanoseconds() < end);
+  device_->PrepareToSleep();
+  return true;
+}
+
+int EventFile::Take(Event* event) {
+  takers_.fetch_add(1, std::memory_order_acq_rel);
+  for (;;) {
+    if (waiting_.load(std::memory_order_acquire) == 0) {
+      if (!Wait()) {
+        takers_.fetch_sub(1, std::memory_order_acq_rel);
+        errno = EAGAIN;
+        return -1;
+      }
+    } else if (takers_.load(std::memory_order_relaxed) > 1) {
+      // Another thread may get the event that this one has seen: the read below may then sleep.
+      device_->PrepareToSleep();
+    }
+    uint64_t count;
+    const ssize_t bytes = read(fd_, &count, sizeof(count));
+    if (bytes < 0) {
+      takers_.fetch_sub(1, std::memory_order_acq_rel);
+      return -1;
+    }
+    // The event that was counted may have been dropped with its object meanwhile.
+    if (Pop(event)) break;
+  }
+  takers_.fetch_sub(1, std::memory_order_acq_rel);
+  return 0;
+}
+
+void EventFile::Drop(const void* object) {
+  std::lock_guard guard(lock_);
+  const size_t before = events_.size();
+  std::erase_if(events_, [object](const Event& event) { return event.object == object; });
+  waiting_.store(static_cast<uint32_t>(events_.size()), std::memory_order_release);
+  // A thread inside Take finds leftover counts without events and goes on waiting.
+  if (takers_.load(std::memory_order_acquire) == 0) RemoveCounts(before - events_.size());
+}
+
+void EventFile::RemoveCounts(size_t counts) {
+  for (size_t i = 0; i < counts; ++i) {
+    uint64_t count;
+    [[maybe_unused]] const long bytes = syscall(SYS_read, fd_, &count, sizeof(count));
+  }
+}
+
+}  // namespace simhca::driver
