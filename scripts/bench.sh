@@ -1,15 +1,16 @@
-# ./simhca bench: the Google Benchmark programs under bench/.  Sourced by simhca.
+# ./simhca bench: the benchmarks under bench/.  Sourced by simhca.
 
 bench_help() {
   cat <<END
 Usage: ./simhca bench [--filter RE] [--json FILE] [--list] [-- ARG...]
 
-Builds the programs under bench/ (config opt) and runs them one after the other.
+Builds the Google Benchmark programs under bench/ (config opt) and runs them one after the other under
+the simulator, then perftest's ib_send_lat and ib_send_bw with an SRQ as two processes.
 
   --filter RE  only the benchmarks whose name matches this regular expression
   --json FILE  the results of all programs in one file, in Google Benchmark's format
   --list       only list the benchmarks
-  ARG...       given to each program, e.g. --benchmark_repetitions=5
+  ARG...       given to each Google Benchmark program, e.g. --benchmark_repetitions=5
 END
 }
 
@@ -55,9 +56,10 @@ bench_main() {
   [[ -z $filter ]] || arguments+=(--benchmark_filter="$filter")
   [[ -z $list ]] || arguments+=(--benchmark_list_tests=true)
 
-  need_packages build
+  need_packages bench
+  source "$root/bench/two_process.sh"
   build_locked opt always 1>&2 || exit 1
-  mapfile -t targets < <(bazel_run query 'attr(testonly, 0, kind(cc_binary, //bench/...))' 2>/dev/null)
+  mapfile -t targets < <(bazel_run query 'attr(tags, benchmark, kind(cc_binary, //bench/...))' 2>/dev/null)
   ((${#targets[@]} > 0)) || die 1 "there are no benchmark programs under bench/"
   bazel_run build --config=opt "${targets[@]}" 1>&2 || die 1 "the build failed; the errors are above"
   bin=$(bazel_run info --config=opt bazel-bin 2>/dev/null)
@@ -77,6 +79,7 @@ bench_main() {
       status=1
     }
   done
+  two_process_main "$filter" "${json:+$bench_parts/two_process.json}" "$list" || status=1
   if [[ -n $json ]]; then
     parts=()
     for value in "$bench_parts"/*.json; do [[ -s $value ]] && parts+=("$value"); done

@@ -5,12 +5,14 @@ packages_build="g++ binutils bazel-bootstrap bazel-platforms bazel-rules-java li
   libboost-dev libcli11-dev libfmt-dev libspdlog-dev libtomlplusplus-dev libgtest-dev libgmock-dev
   libbenchmark-dev"
 packages_demo="ibverbs-utils"
+packages_bench="perftest"
 packages_test="ibverbs-providers perftest python3-pyverbs"
 
 packages_for() {
   case $1 in
     build) echo $packages_build ;;
     demo) echo $packages_build $packages_demo ;;
+    bench) echo $packages_build $packages_bench ;;
     test) echo $packages_build $packages_demo $packages_test ;;
   esac
 }
@@ -20,16 +22,17 @@ packages_main() {
     all)
       echo "build: $(echo $packages_build)"
       echo "demo:  $(echo $packages_demo)"
+      echo "bench: $(echo $packages_bench)"
       echo "test:  $(echo $packages_test)"
       ;;
-    build | demo | test) packages_for "$1" ;;
+    build | demo | bench | test) packages_for "$1" ;;
     -h | --help) cat <<END
-Usage: ./simhca packages [build|demo|test]
+Usage: ./simhca packages [build|demo|bench|test]
 Lists the Debian packages that the project needs: by job, or all that one job needs on one line.
 The jobs install what is missing by themselves, with apt-get.
 END
       ;;
-    *) one_of packages "$1" build demo test ;;
+    *) one_of packages "$1" build demo bench test ;;
   esac
 }
 
