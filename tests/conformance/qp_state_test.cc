@@ -1,0 +1,308 @@
+#include <cerrno>
+#include <cstring>
+#include <vector>
+
+#include "tests/conformance/fixture.h"
+
+namespace simhca::conformance {
+namespace {
+
+// One row of the RC state table: the attributes that a transition needs and those it allows.
+struct Transition {
+  ibv_qp_state from;
+  ibv_qp_state to;
+  int required;
+  int optional;
+};
+
+constexpr int kInit = IBV_QP_PKEY_INDEX | IBV_QP_PORT | IBV_QP_ACCESS_FLAGS;
+
+constexpr Transition kTransitions[] = {
+    {IBV_QPS_RESET, IBV_QPS_INIT, kInit, 0},
+    {IBV_QPS_INIT, IBV_QPS_INIT, 0, kInit},
+    {IBV_QPS_INIT, IBV_QPS_RTR, kRtrMask & ~IBV_QP_STATE,
+     IBV_QP_ALT_PATH | IBV_QP_ACCESS_FLAGS | IBV_QP_PKEY_INDEX},
+    {IBV_QPS_RTR, IBV_QPS_RTS, kRtsMask & ~IBV_QP_STATE,
+     IBV_QP_CUR_STATE | IBV_QP_ALT_PATH | IBV_QP_ACCESS_FLAGS | IBV_QP_MIN_RNR_TIMER |
+         IBV_QP_PATH_MIG_STATE},
+    {IBV_QPS_RTS, IBV_QPS_RTS, 0,
+     IBV_QP_CUR_STATE | IBV_QP_ACCESS_FLAGS | IBV_QP_ALT_PATH | IBV_QP_PATH_MIG_STATE |
+         IBV_QP_MIN_RNR_TIMER},
+    {IBV_QPS_RTS, IBV_QPS_SQD, 0, IBV_QP_EN_SQD_ASYNC_NOTIFY},
+    {IBV_QPS_SQD, IBV_QPS_RTS, 0,
+     IBV_QP_CUR_STATE | IBV_QP_ACCESS_FLAGS | IBV_QP_ALT_PATH | IBV_QP_PATH_MIG_STATE |
+         IBV_QP_MIN_RNR_TIMER},
+    {IBV_QPS_SQD, IBV_QPS_SQD, 0,
+     IBV_QP_PORT | IBV_QP_AV | IBV_QP_TIMEOUT | IBV_QP_RETRY_CNT | IBV_QP_RNR_RETRY |
+         IBV_QP_MAX_QP_RD_ATOMIC | IBV_QP_MAX_DEST_RD_ATOMIC | IBV_QP_ALT_PATH |
+         IBV_QP_ACCESS_FLAGS | IBV_QP_PKEY_INDEX | IBV_QP_MIN_RNR_TIMER | IBV_QP_PATH_MIG_STATE},
+};
+
+// Allowed by the table, but dependent on path migration, which not every port has.
+constexpr int kMigration = IBV_QP_ALT_PATH | IBV_QP_PATH_MIG_STATE;
+
+class QpStates : public RcTest {
+ protected:
+  QpStates()
+      : qp_(MakeQp(device_, pd_.get(), RequesterOptions())),
+        peer_(MakeQp(device_, pd_.get(), ResponderOptions())) {}
+
+  // All fields valid for any transition.
+  ibv_qp_attr Attributes(ibv_qp_state from, ibv_qp_state to) const {
+    ibv_qp_attr attr = ConnectionAttributes(device_, peer_->qp_num, {});
+    attr.qp_state = to;
+    attr.cur_qp_state = from;
+    attr.path_mig_state = IBV_MIG_MIGRATED;
+    attr.alt_ah_attr = attr.ah_attr;
+    attr.alt_port_num = attr.port_num;
+    attr.alt_timeout = attr.timeout;
+    return attr;
+  }
+
+  // Brings the QP into `state` from wherever it is.
+  void Enter(ibv_qp_state state) {
+    ASSERT_EQ(0, Move(qp_.get(), IBV_QPS_RESET));
+    if (state == IBV_QPS_RESET) return;
+    const ibv_qp_attr attr = ConnectionAttributes(device_, peer_->qp_num, {});
+    const bool beyond = state == IBV_QPS_SQD || state == IBV_QPS_ERR;
+    BringTo(device_, qp_.get(), beyond ? IBV_QPS_RTS : state, attr);
+    if (beyond) {
+      ASSERT_EQ(0, Move(qp_.get(), state));
+    }
+    ASSERT_EQ(state, StateOf(qp_.get()));
+  }
+
+  int Modify(const Transition& transition, int mask) {
+    ibv_qp_attr attr = Attributes(transition.from, transition.to);
+    return ibv_modify_qp(qp_.get(), &attr, mask);
+  }
+
+  Qp qp_;
+  Qp peer_;
+};
+
+std::string Describe(const Transition& transition, int mask) {
+  return std::to_string(transition.from) + " to " + std::to_string(transition.to) + " with mask " +
+         std::to_string(mask);
+}
+
+TEST_F(QpStates, EveryTransitionOfTheTableWorksWithItsRequiredAttributes) {
+  for (const Transition& transition : kTransitions) {
+    SCOPED_TRACE(Describe(transition, transition.required));
+    Enter(transition.from);
+    EXPECT_EQ(0, Modify(transition, transition.required | IBV_QP_STATE));
+    EXPECT_EQ(transition.to, StateOf(qp_.get()));
+    EXPECT_EQ(transition.to, qp_->state);
+  }
+}
+
+TEST_F(QpStates, EveryRequiredAttributeIsRequired) {
+  for (const Transition& transition : kTransitions) {
+    Enter(transition.from);
+    for (int bit = 1; bit <= IBV_QP_DEST_QPN; bit <<= 1) {
+      if ((transition.required & bit) == 0) continue;
+      SCOPED_TRACE(Describe(transition, bit));
+      EXPECT_EQ(EINVAL, Modify(transition, (transition.required & ~bit) | IBV_QP_STATE));
+      EXPECT_EQ(transition.from, StateOf(qp_.get()));
+      EXPECT_EQ(transition.from, qp_->state);
+    }
+  }
+}
+
+TEST_F(QpStates, EveryOptionalAttributeIsAccepted) {
+  for (const Transition& transition : kTransitions) {
+    for (int bit = 1; bit <= IBV_QP_DEST_QPN; bit <<= 1) {
+      if ((transition.optional & ~kMigration & bit) == 0) continue;
+      SCOPED_TRACE(Describe(transition, bit));
+      Enter(transition.from);
+      EXPECT_EQ(0, Modify(transition, transition.required | bit | IBV_QP_STATE));
+      EXPECT_EQ(transition.to, StateOf(qp_.get()));
+    }
+  }
+}
+
+TEST_F(QpStates, AttributesOutsideTheTableAreRefused) {
+  for (const Transition& transition : kTransitions) {
+    Enter(transition.from);
+    const int allowed = transition.required | transition.optional | IBV_QP_STATE;
+    for (int bit = 1; bit <= IBV_QP_DEST_QPN; bit <<= 1) {
+      if ((allowed & bit) != 0) continue;
+      SCOPED_TRACE(Describe(transition, bit));
+      EXPECT_EQ(EINVAL, Modify(transition, transition.required | bit | IBV_QP_STATE));
+      EXPECT_EQ(transition.from, StateOf(qp_.get()));
+    }
+  }
+}
+
+TEST_F(QpStates, AbsentStateBitMeansTheSameState) {
+  Enter(IBV_QPS_RTS);
+  const Transition same = {IBV_QPS_RTS, IBV_QPS_RESET, 0, 0};
+  EXPECT_EQ(0, Modify(same, IBV_QP_MIN_RNR_TIMER));
+  EXPECT_EQ(IBV_QPS_RTS, StateOf(qp_.get()));
+  EXPECT_EQ(EINVAL, Modify(same, IBV_QP_TIMEOUT));
+  Enter(IBV_QPS_RTR);
+  EXPECT_EQ(EINVAL, Modify(same, IBV_QP_MIN_RNR_TIMER)) << "RTR has no transition to itself";
+}
+
+TEST_F(QpStates, TransitionsOutsideTheTableAreRefused) {
+  constexpr int kAll = kInitMask | kRtrMask | kRtsMask;
+  constexpr struct {
+    ibv_qp_state from;
+    ibv_qp_state to;
+    int mask;
+  } kWrong[] = {
+      {IBV_QPS_RESET, IBV_QPS_RTR, kRtrMask},       {IBV_QPS_RESET, IBV_QPS_RTS, kRtsMask},
+      {IBV_QPS_RESET, IBV_QPS_RTS, kAll},           {IBV_QPS_RESET, IBV_QPS_SQD, IBV_QP_STATE},
+      {IBV_QPS_RESET, IBV_QPS_ERR, IBV_QP_STATE},   {IBV_QPS_INIT, IBV_QPS_RTS, kRtsMask},
+      {IBV_QPS_INIT, IBV_QPS_SQD, IBV_QP_STATE},    {IBV_QPS_RTR, IBV_QPS_INIT, kInitMask},
+      {IBV_QPS_RTR, IBV_QPS_RTR, kRtrMask},         {IBV_QPS_RTR, IBV_QPS_RTR, IBV_QP_STATE},
+      {IBV_QPS_RTR, IBV_QPS_SQD, IBV_QP_STATE},     {IBV_QPS_RTS, IBV_QPS_INIT, kInitMask},
+      {IBV_QPS_RTS, IBV_QPS_RTR, kRtrMask},         {IBV_QPS_SQD, IBV_QPS_INIT, kInitMask},
+      {IBV_QPS_SQD, IBV_QPS_RTR, kRtrMask},         {IBV_QPS_ERR, IBV_QPS_INIT, kInitMask},
+      {IBV_QPS_ERR, IBV_QPS_RTR, kRtrMask},         {IBV_QPS_ERR, IBV_QPS_RTS, kRtsMask},
+      {IBV_QPS_ERR, IBV_QPS_RTS, IBV_QP_STATE},     {IBV_QPS_ERR, IBV_QPS_SQD, IBV_QP_STATE},
+      {IBV_QPS_RTS, IBV_QPS_UNKNOWN, IBV_QP_STATE},
+  };
+  for (const auto& wrong : kWrong) {
+    SCOPED_TRACE(Describe({wrong.from, wrong.to, 0, 0}, wrong.mask));
+    Enter(wrong.from);
+    EXPECT_EQ(EINVAL, Modify({wrong.from, wrong.to, 0, 0}, wrong.mask));
+    EXPECT_EQ(wrong.from, StateOf(qp_.get()));
+    EXPECT_EQ(wrong.from, qp_->state);
+  }
+}
+
+TEST_F(QpStates, EveryStateCanBeLeftForReset) {
+  for (const ibv_qp_state state :
+       {IBV_QPS_RESET, IBV_QPS_INIT, IBV_QPS_RTR, IBV_QPS_RTS, IBV_QPS_SQD, IBV_QPS_ERR}) {
+    SCOPED_TRACE(state);
+    Enter(state);
+    EXPECT_EQ(0, Move(qp_.get(), IBV_QPS_RESET));
+    EXPECT_EQ(IBV_QPS_RESET, StateOf(qp_.get()));
+    EXPECT_EQ(IBV_QPS_RESET, qp_->state);
+  }
+}
+
+TEST_F(QpStates, EveryStateButResetCanBeLeftForError) {
+  for (const ibv_qp_state state :
+       {IBV_QPS_INIT, IBV_QPS_RTR, IBV_QPS_RTS, IBV_QPS_SQD, IBV_QPS_ERR}) {
+    SCOPED_TRACE(state);
+    Enter(state);
+    EXPECT_EQ(0, Move(qp_.get(), IBV_QPS_ERR));
+    EXPECT_EQ(IBV_QPS_ERR, StateOf(qp_.get()));
+  }
+  Enter(IBV_QPS_RTS);
+  const Transition with_attribute = {IBV_QPS_RTS, IBV_QPS_ERR, 0, 0};
+  EXPECT_EQ(EINVAL, Modify(with_attribute, IBV_QP_STATE | IBV_QP_MIN_RNR_TIMER));
+  EXPECT_EQ(IBV_QPS_RTS, StateOf(qp_.get()));
+}
+
+TEST_F(QpStates, MaskBitsBeyondTheStandardOnesAreNotSupported) {
+  Enter(IBV_QPS_RTS);
+  ibv_qp_attr attr = Attributes(IBV_QPS_RTS, IBV_QPS_RTS);
+  EXPECT_EQ(EOPNOTSUPP, ibv_modify_qp(qp_.get(), &attr, IBV_QP_STATE | 1 << 26));
+}
+
+TEST_F(QpStates, ValuesOutOfRangeAreRefusedAndChangeNothing) {
+  ibv_qp_attr attr = Attributes(IBV_QPS_RESET, IBV_QPS_INIT);
+  Enter(IBV_QPS_RESET);
+  for (const int port : {0, device_.attributes().phys_port_cnt + 1}) {
+    attr.port_num = static_cast<uint8_t>(port);
+    EXPECT_EQ(EINVAL, ibv_modify_qp(qp_.get(), &attr, kInitMask)) << port;
+  }
+  Enter(IBV_QPS_INIT);
+  attr = Attributes(IBV_QPS_INIT, IBV_QPS_RTR);
+  attr.path_mtu = static_cast<ibv_mtu>(6);
+  EXPECT_EQ(EINVAL, ibv_modify_qp(qp_.get(), &attr, kRtrMask));
+  attr = Attributes(IBV_QPS_INIT, IBV_QPS_RTR);
+  attr.ah_attr.port_num = static_cast<uint8_t>(device_.attributes().phys_port_cnt + 1);
+  EXPECT_EQ(EINVAL, ibv_modify_qp(qp_.get(), &attr, kRtrMask));
+  EXPECT_EQ(IBV_QPS_INIT, StateOf(qp_.get()));
+  Enter(IBV_QPS_RTR);
+  attr = Attributes(IBV_QPS_RTR, IBV_QPS_RTS);
+  attr.timeout = 32;
+  EXPECT_EQ(EINVAL, ibv_modify_qp(qp_.get(), &attr, kRtsMask));
+  if (device_.attributes().max_qp_init_rd_atom < UINT8_MAX) {
+    attr = Attributes(IBV_QPS_RTR, IBV_QPS_RTS);
+    attr.max_rd_atomic = static_cast<uint8_t>(device_.attributes().max_qp_init_rd_atom + 1);
+    EXPECT_EQ(EINVAL, ibv_modify_qp(qp_.get(), &attr, kRtsMask));
+  }
+  EXPECT_EQ(IBV_QPS_RTR, StateOf(qp_.get()));
+}
+
+TEST_F(QpStates, AlternatePathIsRefusedOnEthernet) {
+  if (device_.port_attributes().link_layer != IBV_LINK_LAYER_ETHERNET) {
+    GTEST_SKIP() << "the port is InfiniBand";
+  }
+  Enter(IBV_QPS_INIT);
+  const Transition to_rtr = {IBV_QPS_INIT, IBV_QPS_RTR, 0, 0};
+  EXPECT_EQ(EINVAL, Modify(to_rtr, kRtrMask | IBV_QP_ALT_PATH));
+  EXPECT_EQ(IBV_QPS_INIT, StateOf(qp_.get()));
+}
+
+TEST_F(QpStates, QueryShowsWhatWasSet) {
+  const ConnectOptions options{.mtu = IBV_MTU_512,
+                               .rnr_retry = 5,
+                               .min_rnr_timer = 17,
+                               .timeout = 13,
+                               .retry_count = 6,
+                               .psn = 0x123456,
+                               .access = IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_READ,
+                               .rd_atomic = 2};
+  ibv_qp_attr wanted = ConnectionAttributes(device_, peer_->qp_num, options);
+  wanted.sq_psn = 0x654321;
+  BringTo(device_, qp_.get(), IBV_QPS_RTS, wanted);
+  ibv_qp_attr attr{};
+  ibv_qp_init_attr init{};
+  ASSERT_EQ(0, ibv_query_qp(qp_.get(), &attr, (IBV_QP_DEST_QPN << 1) - 1, &init));
+  EXPECT_EQ(IBV_QPS_RTS, attr.qp_state);
+  EXPECT_EQ(IBV_QPS_RTS, attr.cur_qp_state);
+  EXPECT_EQ(IBV_MTU_512, attr.path_mtu);
+  EXPECT_EQ(5, attr.rnr_retry);
+  EXPECT_EQ(17, attr.min_rnr_timer);
+  EXPECT_EQ(13, attr.timeout);
+  EXPECT_EQ(6, attr.retry_cnt);
+  EXPECT_EQ(0x123456u, attr.rq_psn);
+  EXPECT_EQ(0x654321u, attr.sq_psn);
+  EXPECT_EQ(peer_->qp_num, attr.dest_qp_num);
+  EXPECT_EQ(2, attr.max_rd_atomic);
+  EXPECT_EQ(2, attr.max_dest_rd_atomic);
+  EXPECT_EQ(device_.port(), attr.port_num);
+  EXPECT_EQ(0, attr.pkey_index);
+  constexpr unsigned kRemote =
+      IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_READ | IBV_ACCESS_REMOTE_ATOMIC;
+  EXPECT_EQ(wanted.qp_access_flags, attr.qp_access_flags & kRemote);
+  EXPECT_EQ(device_.port(), attr.ah_attr.port_num);
+  EXPECT_EQ(wanted.ah_attr.is_global, attr.ah_attr.is_global);
+  if (attr.ah_attr.is_global) {
+    EXPECT_EQ(0, memcmp(&wanted.ah_attr.grh.dgid, &attr.ah_attr.grh.dgid, sizeof(ibv_gid)));
+    EXPECT_EQ(wanted.ah_attr.grh.sgid_index, attr.ah_attr.grh.sgid_index);
+  }
+}
+
+TEST_F(QpStates, PacketNumbersAreCutTo24Bits) {
+  ibv_qp_attr attr = ConnectionAttributes(device_, peer_->qp_num, {});
+  attr.rq_psn = 0xff123456;
+  attr.sq_psn = 0xff654321;
+  BringTo(device_, qp_.get(), IBV_QPS_RTS, attr);
+  ibv_qp_init_attr init{};
+  ASSERT_EQ(0, ibv_query_qp(qp_.get(), &attr, IBV_QP_RQ_PSN | IBV_QP_SQ_PSN, &init));
+  EXPECT_EQ(0x123456u, attr.rq_psn);
+  EXPECT_EQ(0x654321u, attr.sq_psn);
+}
+
+TEST_F(QpStates, ReadyToSendCanChangeItsAccessFlags) {
+  const Link link = MakeLink();
+  ibv_qp_attr attr{};
+  attr.qp_access_flags = IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_READ;
+  ASSERT_EQ(0, ibv_modify_qp(link.responder.get(), &attr, IBV_QP_ACCESS_FLAGS));
+  ASSERT_EQ(0, PostSend(link.requester.get(), {.segments = {source_.Sge(0, 8)},
+                                               .opcode = IBV_WR_RDMA_WRITE,
+                                               .remote_address = sink_.address(),
+                                               .rkey = sink_.rkey()}));
+  EXPECT_EQ(IBV_WC_REM_INV_REQ_ERR, PollOne(device_, requester_cq_.get()).status);
+  EXPECT_TRUE(sink_.Untouched(0, 8));
+}
+
+}  // namespace
+}  // namespace simhca::conformance

@@ -1,0 +1,244 @@
+#include <cerrno>
+
+#include "tests/conformance/fixture.h"
+
+namespace simhca::conformance {
+namespace {
+
+// The checks of ibv_post_send and ibv_post_recv on an RC queue pair.
+class RcPost : public RcTest {
+ protected:
+  Link MakeSmallLink(uint32_t max_send_wr, uint32_t max_recv_wr) {
+    QpOptions requester = RequesterOptions();
+    QpOptions responder = ResponderOptions();
+    requester.cap.max_send_wr = max_send_wr;
+    responder.cap.max_recv_wr = max_recv_wr;
+    Link link{MakeQp(device_, pd_.get(), requester, &requester_cap_),
+              MakeQp(device_, pd_.get(), responder, &responder_cap_)};
+    Connect(device_, link.requester.get(), link.responder.get());
+    return link;
+  }
+  SendRequest SmallWrite(uint64_t wr_id, unsigned flags) const {
+    return {.wr_id = wr_id,
+            .segments = {source_.Sge(0, 8)},
+            .opcode = IBV_WR_RDMA_WRITE,
+            .flags = flags,
+            .remote_address = sink_.address(),
+            .rkey = sink_.rkey()};
+  }
+
+  ibv_qp_cap requester_cap_{};
+  ibv_qp_cap responder_cap_{};
+};
+
+TEST_F(RcPost, SendQueueTakesWhatWasGrantedAndFreesASlotAtThePoll) {
+  const Link link = MakeSmallLink(8, 8);
+  const uint32_t slots = requester_cap_.max_send_wr;
+  for (uint32_t i = 0; i < slots; ++i) {
+    ASSERT_EQ(0, PostSend(link.requester.get(), SmallWrite(i, IBV_SEND_SIGNALED)));
+  }
+  EXPECT_EQ(ENOMEM, PostSend(link.requester.get(), SmallWrite(99, IBV_SEND_SIGNALED)));
+  EXPECT_EQ(0u, PollOne(device_, requester_cq_.get()).wr_id);
+  EXPECT_EQ(0, PostSend(link.requester.get(), SmallWrite(100, IBV_SEND_SIGNALED)));
+  EXPECT_EQ(ENOMEM, PostSend(link.requester.get(), SmallWrite(99, IBV_SEND_SIGNALED)));
+  const std::vector<ibv_wc> rest = Poll(device_, requester_cq_.get(), slots);
+  ASSERT_EQ(slots, rest.size());
+  EXPECT_EQ(100u, rest.back().wr_id);
+}
+
+TEST_F(RcPost, SlotsOfUnsignalledSendsAreFreeWithTheNextPolledCompletion) {
+  const Link link = MakeSmallLink(8, 8);
+  const uint32_t slots = requester_cap_.max_send_wr;
+  for (uint32_t round = 0; round < 3; ++round) {
+    for (uint32_t i = 0; i + 1 < slots; ++i) {
+      ASSERT_EQ(0, PostSend(link.requester.get(), SmallWrite(i, 0)));
+    }
+    ASSERT_EQ(0, PostSend(link.requester.get(), SmallWrite(77, IBV_SEND_SIGNALED)));
+    EXPECT_EQ(ENOMEM, PostSend(link.requester.get(), SmallWrite(99, 0)));
+    EXPECT_EQ(77u, PollOne(device_, requester_cq_.get()).wr_id);
+  }
+}
+
+TEST_F(RcPost, ReceiveQueueTakesWhatWasGrantedAndFreesASlotAtThePoll) {
+  const Link link = MakeSmallLink(8, 8);
+  const uint32_t slots = responder_cap_.max_recv_wr;
+  for (uint32_t i = 0; i < slots; ++i) {
+    ASSERT_EQ(0, PostReceive(link.responder.get(), i, {sink_.Sge(0, 8)}));
+  }
+  EXPECT_EQ(ENOMEM, PostReceive(link.responder.get(), 99, {sink_.Sge(0, 8)}));
+  SendAndExpectSuccess(link.requester.get(), {.segments = {source_.Sge(0, 8)}});
+  EXPECT_EQ(ENOMEM, PostReceive(link.responder.get(), 99, {sink_.Sge(0, 8)}));
+  EXPECT_EQ(0u, PollOne(device_, responder_cq_.get()).wr_id);
+  EXPECT_EQ(0, PostReceive(link.responder.get(), 100, {sink_.Sge(0, 8)}));
+  EXPECT_EQ(ENOMEM, PostReceive(link.responder.get(), 99, {sink_.Sge(0, 8)}));
+}
+
+TEST_F(RcPost, SendListStopsAtTheFirstBadRequest) {
+  const Link link = MakeLink();
+  for (uint64_t id = 0; id < 5; ++id) {
+    ASSERT_EQ(0, PostReceive(link.responder.get(), id, {sink_.Sge(0, 64)}));
+  }
+  ibv_qp_attr attr{};
+  ibv_qp_init_attr init{};
+  ASSERT_EQ(0, ibv_query_qp(link.requester.get(), &attr, IBV_QP_CAP, &init));
+  SendRequest requests[5];
+  ibv_send_wr wrs[5];
+  for (int i = 0; i < 5; ++i) {
+    requests[i] = {.wr_id = static_cast<uint64_t>(i), .segments = {source_.Sge(0, 8)}};
+    if (i == 2) requests[i].segments.assign(init.cap.max_send_sge + 1, source_.Sge(0, 1));
+    wrs[i] = MakeSendWr(requests[i]);
+    if (i > 0) wrs[i - 1].next = &wrs[i];
+  }
+  ibv_send_wr* bad = nullptr;
+  ExpectRefusedPost(device_, ibv_post_send(link.requester.get(), wrs, &bad));
+  EXPECT_EQ(&wrs[2], bad);
+  EXPECT_EQ((std::vector<uint64_t>{0, 1}), IdsOf(Poll(device_, requester_cq_.get(), 2)));
+  EXPECT_EQ((std::vector<uint64_t>{0, 1}), IdsOf(Poll(device_, responder_cq_.get(), 2)));
+  EXPECT_TRUE(StaysEmpty(device_, requester_cq_.get()));
+}
+
+TEST_F(RcPost, ReceiveListStopsAtTheFirstBadRequest) {
+  const Link link = MakeLink();
+  ibv_qp_attr attr{};
+  ibv_qp_init_attr init{};
+  ASSERT_EQ(0, ibv_query_qp(link.responder.get(), &attr, IBV_QP_CAP, &init));
+  ReceiveChain chain(5, {sink_.Sge(0, 64)});
+  std::vector<ibv_sge> too_many(init.cap.max_recv_sge + 1, sink_.Sge(0, 1));
+  chain[2].sg_list = too_many.data();
+  chain[2].num_sge = static_cast<int>(too_many.size());
+  ibv_recv_wr* bad = nullptr;
+  EXPECT_EQ(EINVAL, ibv_post_recv(link.responder.get(), chain.head(), &bad));
+  EXPECT_EQ(&chain[2], bad);
+  for (int i = 0; i < 2; ++i) {
+    SendAndExpectSuccess(link.requester.get(), {.segments = {source_.Sge(0, 8)}});
+  }
+  EXPECT_EQ((std::vector<uint64_t>{0, 1}), IdsOf(Poll(device_, responder_cq_.get(), 2)));
+  ASSERT_EQ(0, Move(link.responder.get(), IBV_QPS_ERR));
+  EXPECT_TRUE(StaysEmpty(device_, responder_cq_.get())) << "nothing else was posted";
+}
+
+TEST_F(RcPost, ReceiveListLongerThanTheQueueStopsWhereItIsFull) {
+  const Link link = MakeSmallLink(8, 8);
+  const uint32_t slots = responder_cap_.max_recv_wr;
+  ReceiveChain chain(slots + 3, {sink_.Sge(0, 64)});
+  ibv_recv_wr* bad = nullptr;
+  EXPECT_EQ(ENOMEM, ibv_post_recv(link.responder.get(), chain.head(), &bad));
+  EXPECT_EQ(&chain[slots], bad);
+}
+
+TEST_F(RcPost, BadWrIsUntouchedOnSuccess) {
+  const Link link = MakeLink();
+  SendRequest request = SmallWrite(1, IBV_SEND_SIGNALED);
+  ibv_send_wr wr = MakeSendWr(request);
+  ibv_send_wr send_marker{};
+  ibv_send_wr* bad_send = &send_marker;
+  EXPECT_EQ(0, ibv_post_send(link.requester.get(), &wr, &bad_send));
+  EXPECT_EQ(&send_marker, bad_send);
+  ReceiveChain chain(1, {sink_.Sge(0, 64)});
+  ibv_recv_wr receive_marker{};
+  ibv_recv_wr* bad_receive = &receive_marker;
+  EXPECT_EQ(0, ibv_post_recv(link.responder.get(), chain.head(), &bad_receive));
+  EXPECT_EQ(&receive_marker, bad_receive);
+}
+
+TEST_F(RcPost, InlineDataLongerThanGrantedIsRefused) {
+  const Link link = MakeSmallLink(8, 8);
+  SendRequest request = SmallWrite(1, IBV_SEND_SIGNALED | IBV_SEND_INLINE);
+  request.segments = {source_.Sge(0, requester_cap_.max_inline_data)};
+  EXPECT_EQ(0, PostSend(link.requester.get(), request));
+  EXPECT_EQ(IBV_WC_SUCCESS, PollOne(device_, requester_cq_.get()).status);
+  request.segments = {source_.Sge(0, requester_cap_.max_inline_data + 1)};
+  ExpectRefusedPost(device_, PostSend(link.requester.get(), request));
+  request.segments = {source_.Sge(0, requester_cap_.max_inline_data), source_.Sge(0, 1)};
+  ExpectRefusedPost(device_, PostSend(link.requester.get(), request));
+  EXPECT_TRUE(StaysEmpty(device_, requester_cq_.get()));
+}
+
+TEST_F(RcPost, OperationsThatAnRcQpDoesNotKnowAreRefusedOnTheDefaultProfile) {
+  if (!device_.generic()) GTEST_SKIP() << "other devices check only the range";
+  const Link link = MakeLink();
+  SendRequest request = SmallWrite(1, IBV_SEND_SIGNALED);
+  request.opcode = IBV_WR_TSO;
+  EXPECT_EQ(EINVAL, PostSend(link.requester.get(), request));
+  request.opcode = static_cast<ibv_wr_opcode>(13);  // between the last operation and the next
+  EXPECT_EQ(EINVAL, PostSend(link.requester.get(), request));
+  EXPECT_TRUE(StaysEmpty(device_, requester_cq_.get()));
+}
+
+TEST_F(RcPost, InlineReadIsRefusedOnTheDefaultProfile) {
+  if (!device_.generic()) GTEST_SKIP() << "other devices do not check this";
+  const Link link = MakeLink();
+  SendRequest request = SmallWrite(1, IBV_SEND_SIGNALED | IBV_SEND_INLINE);
+  request.opcode = IBV_WR_RDMA_READ;
+  EXPECT_EQ(EINVAL, PostSend(link.requester.get(), request));
+}
+
+// Which posts a state allows.
+class RcPostInState : public RcPost {
+ protected:
+  RcPostInState()
+      : qp_(MakeQp(device_, pd_.get(), RequesterOptions())),
+        peer_(MakeQp(device_, pd_.get(), ResponderOptions())) {}
+
+  void Enter(ibv_qp_state state) {
+    BringTo(device_, qp_.get(), state, ConnectionAttributes(device_, peer_->qp_num, {}));
+  }
+
+  Qp qp_;
+  Qp peer_;
+};
+
+TEST_F(RcPostInState, ResetAllowsNeither) {
+  ExpectRefusedPost(device_, PostSend(qp_.get(), SmallWrite(1, IBV_SEND_SIGNALED)));
+  SendRequest request = SmallWrite(1, IBV_SEND_SIGNALED);
+  ibv_send_wr wr = MakeSendWr(request);
+  ibv_send_wr* bad = nullptr;
+  EXPECT_NE(0, ibv_post_send(qp_.get(), &wr, &bad));
+  EXPECT_EQ(&wr, bad);
+  EXPECT_EQ(EINVAL, PostReceive(qp_.get(), 1, {source_.Sge(0, 8)}));
+}
+
+TEST_F(RcPostInState, InitAllowsReceivesAndKeepsThem) {
+  Enter(IBV_QPS_INIT);
+  ExpectRefusedPost(device_, PostSend(qp_.get(), SmallWrite(1, IBV_SEND_SIGNALED)));
+  ASSERT_EQ(0, PostReceive(qp_.get(), 5, {source_.Sge(0, 8)}));
+  EXPECT_TRUE(StaysEmpty(device_, requester_cq_.get(), Microseconds(100)));
+  ibv_qp_attr attr = ConnectionAttributes(device_, peer_->qp_num, {});
+  attr.qp_state = IBV_QPS_RTR;
+  ASSERT_EQ(0, ibv_modify_qp(qp_.get(), &attr, kRtrMask));
+  BringTo(device_, peer_.get(), IBV_QPS_RTS, ConnectionAttributes(device_, qp_->qp_num, {}));
+  ASSERT_EQ(0, PostSend(peer_.get(), {.segments = {sink_.Sge(0, 8)}}));
+  EXPECT_EQ(IBV_WC_SUCCESS, PollOne(device_, responder_cq_.get()).status);
+  EXPECT_EQ(5u, PollOne(device_, requester_cq_.get()).wr_id);
+}
+
+TEST_F(RcPostInState, ReadyToReceiveAllowsReceivesOnly) {
+  Enter(IBV_QPS_RTR);
+  ExpectRefusedPost(device_, PostSend(qp_.get(), SmallWrite(1, IBV_SEND_SIGNALED)));
+  EXPECT_EQ(0, PostReceive(qp_.get(), 5, {source_.Sge(0, 8)}));
+}
+
+TEST_F(RcPostInState, SendsPostedInSendQueueDrainedStartWithReadyToSend) {
+  Enter(IBV_QPS_RTS);
+  BringTo(device_, peer_.get(), IBV_QPS_RTS, ConnectionAttributes(device_, qp_->qp_num, {}));
+  ibv_qp_attr attr{};
+  attr.qp_state = IBV_QPS_SQD;
+  attr.en_sqd_async_notify = 1;
+  ASSERT_EQ(0, ibv_modify_qp(qp_.get(), &attr, IBV_QP_STATE | IBV_QP_EN_SQD_ASYNC_NOTIFY));
+  std::optional<ibv_async_event> drained = device_.NextAsyncEvent(kPatience);
+  ASSERT_TRUE(drained.has_value());
+  EXPECT_EQ(IBV_EVENT_SQ_DRAINED, drained->event_type);
+  EXPECT_EQ(qp_.get(), drained->element.qp);
+  ibv_ack_async_event(&*drained);
+
+  source_.Fill(1, 0, 8);
+  EXPECT_EQ(0, PostSend(qp_.get(), SmallWrite(1, IBV_SEND_SIGNALED)));
+  EXPECT_TRUE(StaysEmpty(device_, requester_cq_.get()));
+  EXPECT_TRUE(sink_.Untouched(0, 8));
+  ASSERT_EQ(0, Move(qp_.get(), IBV_QPS_RTS));
+  EXPECT_EQ(IBV_WC_SUCCESS, PollOne(device_, requester_cq_.get()).status);
+  EXPECT_TRUE(sink_.Holds(1, 0, 8));
+}
+
+}  // namespace
+}  // namespace simhca::conformance

@@ -1,0 +1,90 @@
+#include "tests/conformance/fixture.h"
+#include "tests/conformance/peer_process.h"
+
+namespace simhca::conformance {
+namespace {
+
+// Left out by the program under virtual time, where one process holds all devices.
+class TwoProcesses : public SrqTest {
+ protected:
+  // Connects `qp` to the peer and tells it so: the peer connects and begins after that.
+  void ConnectTo(PeerProcess& peer, ibv_qp* qp, const ConnectOptions& options = {}) {
+    const std::optional<uint32_t> number = peer.ReadNumber();
+    Require(number.has_value(), "the peer's queue pair number");
+    BringTo(device_, qp, IBV_QPS_RTS, ConnectionAttributes(device_, *number, options));
+    peer.WriteNumber(qp->qp_num);
+  }
+};
+
+TEST_F(TwoProcesses, Row41SendsOfAPeerThatExitsAtOnceStillArrive) {
+  const Qp qp = MakeQp(device_, pd_.get(), ResponderOptions());
+  for (uint32_t i = 0; i < kExitMessages; ++i) {
+    ASSERT_EQ(0, PostReceive(qp.get(), i, {sink_.Sge(i * kPeerMessageBytes, kPeerMessageBytes)}));
+  }
+  PeerProcess peer("exit-after-send");
+  ConnectTo(peer, qp.get());
+  EXPECT_EQ(0, peer.Wait());
+  const std::vector<ibv_wc> received = Poll(device_, responder_cq_.get(), kExitMessages);
+  ASSERT_EQ(kExitMessages, received.size());
+  for (uint32_t i = 0; i < kExitMessages; ++i) {
+    EXPECT_EQ(IBV_WC_SUCCESS, received[i].status);
+    EXPECT_EQ(i, received[i].wr_id);
+    EXPECT_EQ(PeerMessageLength(i), received[i].byte_len);
+    EXPECT_TRUE(sink_.Holds(i, i * kPeerMessageBytes, PeerMessageLength(i)));
+  }
+}
+
+TEST_F(TwoProcesses, MessagesOfAnotherProcessArriveInAnSrq) {
+  constexpr uint32_t kReceives = 12;
+  CreateSrq(kReceives);
+  const Qp qp = MakeQp(device_, pd_.get(), ResponderOptions(srq_.get()));
+  const auto post = [&](uint64_t slot) {
+    return PostSrqReceive(srq_.get(), slot,
+                          {sink_.Sge(slot * kPeerMessageBytes, kPeerMessageBytes)});
+  };
+  for (uint64_t slot = 0; slot < kReceives; ++slot) ASSERT_EQ(0, post(slot));
+  PeerProcess peer("send-to-srq");
+  ConnectTo(peer, qp.get(), {.min_rnr_timer = 1});
+  for (uint32_t i = 0; i < kSrqMessages; ++i) {
+    const ibv_wc wc = PollOne(device_, responder_cq_.get());
+    ASSERT_EQ(IBV_WC_SUCCESS, wc.status) << i;
+    EXPECT_EQ(qp->qp_num, wc.qp_num);
+    EXPECT_EQ(PeerMessageLength(i), wc.byte_len);
+    EXPECT_TRUE(sink_.Holds(i, wc.wr_id * kPeerMessageBytes, wc.byte_len)) << i;
+    ASSERT_EQ(0, post(wc.wr_id));
+  }
+  EXPECT_EQ(0, peer.Wait());
+}
+
+TEST_F(TwoProcesses, LimitEventIsRaisedByAnotherProcess) {
+  CreateSrq(kSrqMessages);
+  const Qp qp = MakeQp(device_, pd_.get(), ResponderOptions(srq_.get()));
+  for (uint32_t i = 0; i < kSrqMessages; ++i) {
+    ASSERT_EQ(0, PostSrqReceive(srq_.get(), i, {sink_.Sge(0, kPeerMessageBytes)}));
+  }
+  ASSERT_EQ(0, SetLimit(kSrqMessages / 2));
+  PeerProcess peer("send-to-srq");
+  ConnectTo(peer, qp.get());
+  std::optional<ibv_async_event> event = device_.NextAsyncEvent(kPatience);
+  ASSERT_TRUE(event.has_value());
+  EXPECT_EQ(IBV_EVENT_SRQ_LIMIT_REACHED, event->event_type);
+  EXPECT_EQ(srq_.get(), event->element.srq);
+  ibv_ack_async_event(&*event);
+  EXPECT_EQ(kSrqMessages, Poll(device_, responder_cq_.get(), kSrqMessages).size());
+  EXPECT_EQ(0, peer.Wait());
+}
+
+TEST_F(TwoProcesses, SendsToAPeerThatIsGoneFailByTheRetries) {
+  const Qp qp = MakeQp(device_, pd_.get(), RequesterOptions());
+  PeerProcess peer("exit-after-connect");
+  ConnectTo(peer, qp.get(), {.timeout = 10, .retry_count = 2});
+  ASSERT_TRUE(peer.ReadNumber().has_value());
+  ASSERT_EQ(0, peer.Wait());
+  ASSERT_EQ(0, PostSend(qp.get(), {.wr_id = 6, .segments = {source_.Sge(0, 64)}}));
+  const ibv_wc wc = PollOne(device_, requester_cq_.get());
+  EXPECT_EQ(IBV_WC_RETRY_EXC_ERR, wc.status);
+  EXPECT_EQ(6u, wc.wr_id);
+}
+
+}  // namespace
+}  // namespace simhca::conformance
