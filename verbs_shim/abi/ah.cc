@@ -9,7 +9,7 @@ SIMHCA_EXPORT ibv_ah* ibv_create_ah(ibv_pd* pd, ibv_ah_attr* attr) {
   SIMHCA_REAL_VERB(ibv_create_ah, "IBVERBS_1.1");
   if (driver::Owns(pd)) return driver::CreateAh(pd, attr);
   if (auto* call = real.For(pd)) return call(pd, attr);
-  return Null(EINVAL);
+  return Null(Foreign(__func__, pd));
 }
 
 SIMHCA_EXPORT int ibv_init_ah_from_wc(ibv_context* context, uint8_t port_num, ibv_wc* wc,
@@ -17,7 +17,7 @@ SIMHCA_EXPORT int ibv_init_ah_from_wc(ibv_context* context, uint8_t port_num, ib
   SIMHCA_REAL_VERB(ibv_init_ah_from_wc, "IBVERBS_1.1");
   if (driver::Owns(context)) return driver::InitAhFromWc(context, port_num, wc, grh, ah_attr);
   if (auto* call = real.For(context)) return call(context, port_num, wc, grh, ah_attr);
-  return MinusOne(EINVAL);
+  return MinusOne(Foreign(__func__, context));
 }
 
 SIMHCA_EXPORT ibv_ah* ibv_create_ah_from_wc(ibv_pd* pd, ibv_wc* wc, ibv_grh* grh,
@@ -25,14 +25,14 @@ SIMHCA_EXPORT ibv_ah* ibv_create_ah_from_wc(ibv_pd* pd, ibv_wc* wc, ibv_grh* grh
   SIMHCA_REAL_VERB(ibv_create_ah_from_wc, "IBVERBS_1.1");
   if (driver::Owns(pd)) return driver::CreateAhFromWc(pd, wc, grh, port_num);
   if (auto* call = real.For(pd)) return call(pd, wc, grh, port_num);
-  return Null(EINVAL);
+  return Null(Foreign(__func__, pd));
 }
 
 SIMHCA_EXPORT int ibv_destroy_ah(ibv_ah* ah) {
   SIMHCA_REAL_VERB(ibv_destroy_ah, "IBVERBS_1.1");
   if (driver::Owns(ah)) return driver::DestroyAh(ah);
   if (auto* call = real.For(ah)) return call(ah);
-  return EINVAL;
+  return Foreign(__func__, ah);
 }
 
 SIMHCA_EXPORT int ibv_resolve_eth_l2_from_gid(ibv_context* context, ibv_ah_attr* attr,
@@ -40,7 +40,7 @@ SIMHCA_EXPORT int ibv_resolve_eth_l2_from_gid(ibv_context* context, ibv_ah_attr*
   SIMHCA_REAL_VERB(ibv_resolve_eth_l2_from_gid, "IBVERBS_1.1");
   if (driver::Owns(context)) return driver::ResolveEthL2FromGid(context, attr, eth_mac, vid);
   if (auto* call = real.For(context)) return call(context, attr, eth_mac, vid);
-  return -EINVAL;
+  return -Foreign(__func__, context);
 }
 
 }  // namespace simhca::abi

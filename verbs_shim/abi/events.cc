@@ -38,42 +38,45 @@ SIMHCA_EXPORT ibv_comp_channel* ibv_create_comp_channel(ibv_context* context) {
   SIMHCA_REAL_VERB(ibv_create_comp_channel, "IBVERBS_1.0");
   if (driver::Owns(context)) return driver::CreateCompChannel(context);
   if (auto* call = real.For(context)) return call(context);
-  return Null(EINVAL);
+  return Null(Foreign(__func__, context));
 }
 
 SIMHCA_EXPORT int ibv_destroy_comp_channel(ibv_comp_channel* channel) {
   SIMHCA_REAL_VERB(ibv_destroy_comp_channel, "IBVERBS_1.0");
   if (driver::Owns(channel)) return driver::DestroyCompChannel(channel);
   if (auto* call = real.For(channel)) return call(channel);
-  return EINVAL;
+  return Foreign(__func__, channel);
 }
 
 SIMHCA_EXPORT int ibv_get_cq_event(ibv_comp_channel* channel, ibv_cq** cq, void** cq_context) {
   SIMHCA_REAL_VERB(ibv_get_cq_event, "IBVERBS_1.1");
   if (driver::Owns(channel)) return driver::GetCqEvent(channel, cq, cq_context);
   if (auto* call = real.For(channel)) return call(channel, cq, cq_context);
-  return MinusOne(EINVAL);
+  return MinusOne(Foreign(__func__, channel));
 }
 
 SIMHCA_EXPORT void ibv_ack_cq_events(ibv_cq* cq, unsigned int nevents) {
   SIMHCA_REAL_VERB(ibv_ack_cq_events, "IBVERBS_1.1");
   if (driver::Owns(cq)) return driver::AckCqEvents(cq, nevents);
   if (auto* call = real.For(cq)) return call(cq, nevents);
+  Foreign(__func__, cq);
 }
 
 SIMHCA_EXPORT int ibv_get_async_event(ibv_context* context, ibv_async_event* event) {
   SIMHCA_REAL_VERB(ibv_get_async_event, "IBVERBS_1.1");
   if (driver::Owns(context)) return driver::GetAsyncEvent(context, event);
   if (auto* call = real.For(context)) return call(context, event);
-  return MinusOne(EINVAL);
+  return MinusOne(Foreign(__func__, context));
 }
 
 SIMHCA_EXPORT void ibv_ack_async_event(ibv_async_event* event) {
   SIMHCA_REAL_VERB(ibv_ack_async_event, "IBVERBS_1.1");
   if (event == nullptr) return;
   const void* object = AffectedObject(*event);
+  if (object == nullptr) return;  // events of a port or a device need none
   if (driver::Owns(object)) return driver::AckAsyncEvent(event);
   if (auto* call = real.For(object)) return call(event);
+  Foreign(__func__, object);
 }
 
 }  // namespace simhca::abi

@@ -26,6 +26,10 @@
 
 namespace simhca::abi {
 
+// For an object that is neither the simulator's nor the real library's: returns EINVAL, explained
+// at SIMHCA_LOG=warn.
+int Foreign(const char* verb, const void* object);
+
 // The failure of verbs that return a pointer.
 inline decltype(nullptr) Null(int error) {
   errno = error;

@@ -10,7 +10,7 @@ int QueryGidType(ibv_context* context, uint8_t port_num, unsigned int index, uns
   static constinit route::RealVerb<decltype(QueryGidType)> real("ibv_query_gid_type", nullptr);
   if (driver::Owns(context)) return driver::QueryGidType(context, port_num, index, type);
   if (auto* call = real.For(context)) return call(context, port_num, index, type);
-  return MinusOne(EINVAL);
+  return MinusOne(Foreign("ibv_query_gid_type", context));
 }
 
 }  // namespace simhca::abi

@@ -34,6 +34,12 @@ class ShimLoad : public ::testing::Test {
   }
 };
 
+// What use_verbs prints about a device that works.
+constexpr char kSimulatorWorks[] =
+    "device simhca0\nsimhca0 alloc_pd ok\nsimhca0 dealloc_pd 0\nsimhca0 close_device 0\n";
+constexpr char kFakeWorks[] =
+    "device fake0\nfake0 alloc_pd ok\nfake0 dealloc_pd 0\nfake0 close_device 0\n";
+
 std::string UseVerbs() { return Runfile("use_verbs"); }
 std::string LoadAtRunTime() { return Runfile("load_at_run_time"); }
 
@@ -50,21 +56,22 @@ Program ImportPyverbs() {
   return Program({"/usr/bin/python3", "-c",
                   "import pyverbs.device, pyverbs.qp, pyverbs.srq, pyverbs.cmid\n"
                   "import pyverbs.providers.mlx5.mlx5dv, pyverbs.providers.efa.efadv\n"
-                  "print('list', type(pyverbs.device.get_device_list()).__name__)"});
+                  "print(pyverbs.device.Context(name='simhca0').query_device().phys_port_cnt)"});
 }
 
 TEST_F(ShimLoad, DeviceListerRunsWithThePreloadedShim) {
-  EXPECT_THAT(OutputOf(Program({"/usr/bin/ibv_devices"}).Preload()), HasSubstr("node GUID"));
+  EXPECT_THAT(OutputOf(Program({"/usr/bin/ibv_devices"}).Preload()), HasSubstr("simhca0"));
 }
 
 TEST_F(ShimLoad, DeviceListerRunsWithTheDropInAlone) {
-  EXPECT_THAT(OutputOf(Program({"/usr/bin/ibv_devices"}).DropIn()), HasSubstr("node GUID"));
+  EXPECT_THAT(OutputOf(Program({"/usr/bin/ibv_devices"}).DropIn()), HasSubstr("simhca0"));
 }
 
 TEST_F(ShimLoad, DeviceInspectorFindsThePrivateSymbolThatItNeeds) {
-  for (Program program : {Program({"/usr/bin/ibv_devinfo", "-l"}).Preload(),
-                          Program({"/usr/bin/ibv_devinfo", "-l"}).DropIn()}) {
-    EXPECT_THAT(program.Set("LD_BIND_NOW", "1").Run().output, HasSubstr("HCA"));
+  for (Program program : {Program({"/usr/bin/ibv_devinfo", "-v"}).Preload(),
+                          Program({"/usr/bin/ibv_devinfo", "-v"}).DropIn()}) {
+    EXPECT_THAT(OutputOf(program.Set("LD_BIND_NOW", "1")),
+                AllOf(HasSubstr("hca_id:\tsimhca0"), HasSubstr("RoCE v2")));
   }
 }
 
@@ -74,23 +81,22 @@ TEST_F(ShimLoad, VerbsComeFromTheShimAndNullHandlesAreRefused) {
               AllOf(HasSubstr("verbs come from libsimhca.so\n"), HasSubstr("terminator null\n"),
                     HasSubstr("null handles refused\n")));
   const std::string dropped_in = OutputOf(Program({UseVerbs(), "null-handles"}).DropIn());
-  EXPECT_THAT(dropped_in,
-              AllOf(HasSubstr("verbs come from libibverbs.so.1\n"), HasSubstr("terminator null\n"),
-                    HasSubstr("null handles refused\n")));
+  EXPECT_THAT(dropped_in, AllOf(HasSubstr("verbs come from libibverbs.so.1\n"),
+                                HasSubstr(kSimulatorWorks), HasSubstr("null handles refused\n")));
 }
 
 TEST_F(ShimLoad, PythonModulesImportWithThePreloadedShim) {
   if (ImportPyverbs().Set("LD_BIND_NOW", "1").Run().output.find("No module") != std::string::npos) {
     GTEST_SKIP() << "pyverbs is not installed";
   }
-  EXPECT_THAT(OutputOf(ImportPyverbs().Preload()), HasSubstr("list list\n"));
+  EXPECT_THAT(OutputOf(ImportPyverbs().Preload()), HasSubstr("1\n"));
 }
 
 TEST_F(ShimLoad, PythonModulesAndProvidersImportWithTheDropInAlone) {
   if (ImportPyverbs().Run().output.find("No module") != std::string::npos) {
     GTEST_SKIP() << "pyverbs is not installed";
   }
-  EXPECT_THAT(OutputOf(ImportPyverbs().DropIn()), HasSubstr("list list\n"));
+  EXPECT_THAT(OutputOf(ImportPyverbs().DropIn()), HasSubstr("1\n"));
 }
 
 TEST_F(ShimLoad, AddressSanitizerProgramRunsCleanWithItsRuntimeFirst) {
@@ -154,6 +160,13 @@ TEST_F(ShimLoad, WrongRouteIsExplainedInOneLineAndGivesNoList) {
                             HasSubstr(Errno(EINVAL)), HasSubstr("null handles refused\n")));
 }
 
+TEST_F(ShimLoad, RefusedHandlesAreExplainedOnRequest) {
+  Program program({UseVerbs(), "null-handles"});
+  EXPECT_THAT(OutputOf(program.Preload()), Not(HasSubstr("EINVAL")));
+  EXPECT_THAT(OutputOf(program.Set("SIMHCA_LOG", "warn")),
+              HasSubstr("ibv_destroy_qp(0x0): EINVAL: the handle is null\n"));
+}
+
 // Routes with hardware: a library with the device `fake0` stands in for the machine's.
 class ShimRoute : public ShimLoad {
  protected:
@@ -165,11 +178,8 @@ class ShimRoute : public ShimLoad {
   }
 };
 
-constexpr char kFakeWorks[] =
-    "device fake0\nfake0 alloc_pd ok\nfake0 dealloc_pd 0\nfake0 close_device 0\n";
-
 TEST_F(ShimRoute, SimulatorRouteNeverTouchesTheHardwaresLibrary) {
-  EXPECT_THAT(OutputOnRoute("sim"), Not(HasSubstr("fake")));
+  EXPECT_THAT(OutputOnRoute("sim"), AllOf(HasSubstr(kSimulatorWorks), Not(HasSubstr("fake"))));
 }
 
 TEST_F(ShimRoute, HardwareRouteForwardsEveryCallAndListsNothingElse) {
@@ -184,13 +194,17 @@ TEST_F(ShimRoute, AutomaticRouteTakesHardwareWhereThereIsSome) {
               AllOf(HasSubstr("count 1, terminator null\n"), HasSubstr(kFakeWorks)));
 }
 
-TEST_F(ShimRoute, BothRoutesListHardwareBesideTheSimulator) {
-  EXPECT_THAT(OutputOnRoute("both"), HasSubstr(kFakeWorks));
+TEST_F(ShimRoute, BothListsTheSimulatorAndThenHardware) {
+  EXPECT_THAT(OutputOnRoute("both"), AllOf(HasSubstr("count 2, terminator null\n"),
+                                           HasSubstr(std::string(kSimulatorWorks) + kFakeWorks)));
 }
 
-TEST_F(ShimRoute, DeviceNamesInARouteSelectHardware) {
-  EXPECT_THAT(OutputOnRoute("hw:fake0,sim"), HasSubstr(kFakeWorks));
+TEST_F(ShimRoute, DeviceNamesInARouteSelectAndOrder) {
+  EXPECT_THAT(OutputOnRoute("hw:fake0,sim"), HasSubstr(std::string(kFakeWorks) + kSimulatorWorks));
   EXPECT_THAT(OutputOnRoute("hw:other0"), HasSubstr("count 0, terminator null\n"));
+  EXPECT_THAT(OutputOnRoute("sim:simhca7,hw"),
+              AllOf(HasSubstr("count 1, terminator null\n"), HasSubstr(kFakeWorks)));
+  EXPECT_THAT(OutputOnRoute("sim,sim:simhca0,sim"), HasSubstr("count 1, terminator null\n"));
 }
 
 TEST_F(ShimRoute, HardwareRouteFailsLikeTheRealLibraryWithoutKernelSupport) {
@@ -206,7 +220,7 @@ TEST_F(ShimRoute, HardwareRouteFailsLikeTheRealLibraryWithoutKernelSupport) {
 TEST_F(ShimRoute, AutomaticRouteTakesTheSimulatorWithoutHardware) {
   const std::string output =
       OutputOf(Program({UseVerbs(), "null-handles"}).Preload().Set("SIMHCA_ROUTE", "auto"));
-  EXPECT_THAT(output, AllOf(HasSubstr("terminator null\n"), HasSubstr("null handles refused\n")));
+  EXPECT_THAT(output, AllOf(HasSubstr(kSimulatorWorks), HasSubstr("null handles refused\n")));
 }
 
 }  // namespace
