@@ -12,7 +12,11 @@ uint32_t BlockAt(uint32_t step) { return (1 + step * kBlockStride) % kNumberBloc
 }  // namespace
 
 uint32_t NumberAllocator::Allocate() {
-  if (fresh_next_ == kNumbersPerBlock && (free_ >= kKeepFree || !ClaimBlock())) return NextFree();
+  if (fresh_next_ == kNumbersPerBlock) {
+    // A search for a block that nobody has is long: not for each of the last numbers.
+    const bool wanted = free_ == 0 || (free_ < kKeepFree && !all_claimed_);
+    if (!wanted || !ClaimBlock()) return NextFree();
+  }
   Used& used = blocks_[fresh_block_];
   used.set(fresh_next_);
   --free_;
@@ -29,8 +33,10 @@ bool NumberAllocator::ClaimBlock() {
     free_ += kNumbersPerBlock;
     fresh_block_ = block;
     fresh_next_ = 0;
+    all_claimed_ = false;
     return true;
   }
+  all_claimed_ = true;
   return false;
 }
 

@@ -36,7 +36,8 @@ class NumberAllocator {
   uint32_t free_ = 0;
   uint32_t fresh_block_ = 0;  // the block last claimed; numbers from fresh_next_ on are unused yet
   uint32_t fresh_next_ = kNumbersPerBlock;
-  uint32_t cursor_ = 0;  // where the search for a number used before goes on
+  bool all_claimed_ = false;  // the last search for a block found none
+  uint32_t cursor_ = 0;       // where the search for a number used before goes on
 };
 
 }  // namespace simhca
