@@ -125,19 +125,20 @@ TEST_F(RcRdma, FencedSendCarriesWhatAReadBeforeItBrought) {
 TEST_F(RcRdma, RemoteAddressesCountFromTheIovaOfTheRegion) {
   const Link link = MakeLink();
   std::vector<std::byte> memory(4096);
-  constexpr uint64_t kIova = 0x7700000000;
-  const Mr mr(ibv_reg_mr_iova(pd_.get(), memory.data(), memory.size(), kIova, kAllAccess));
+  // The place within the page has to be the same.
+  const uint64_t iova = 0x7700000000 + (reinterpret_cast<uintptr_t>(memory.data()) & 4095);
+  const Mr mr(ibv_reg_mr_iova(pd_.get(), memory.data(), memory.size(), iova, kAllAccess));
   ASSERT_NE(nullptr, mr);
   source_.Fill(4, 0, 100);
   SendRequest write = Write(0, 0, 100);
-  write.remote_address = kIova + 50;
+  write.remote_address = iova + 50;
   write.rkey = mr->rkey;
   SendAndExpectSuccess(link.requester.get(), write);
   EXPECT_TRUE(std::equal(memory.begin() + 50, memory.begin() + 150, source_.data()));
 
   SendRequest read = write;
   read.opcode = IBV_WR_RDMA_READ;
-  read.segments = {{kIova + 1000, 100, mr->lkey}};
+  read.segments = {{iova + 1000, 100, mr->lkey}};
   SendAndExpectSuccess(link.requester.get(), read);
   EXPECT_TRUE(std::equal(memory.begin() + 1000, memory.begin() + 1100, source_.data()));
 }

@@ -7,22 +7,22 @@ namespace {
 // Left out by the program under virtual time, where one process holds all devices.
 class TwoProcesses : public SrqTest {
  protected:
-  // Connects `qp` to the peer and tells it so: the peer connects and begins after that.
+  // Connects `qp` to the peer, which waits for the number of `qp` before it does the same.
   void ConnectTo(PeerProcess& peer, ibv_qp* qp, const ConnectOptions& options = {}) {
     const std::optional<uint32_t> number = peer.ReadNumber();
     Require(number.has_value(), "the peer's queue pair number");
     BringTo(device_, qp, IBV_QPS_RTS, ConnectionAttributes(device_, *number, options));
-    peer.WriteNumber(qp->qp_num);
   }
 };
 
 TEST_F(TwoProcesses, Row41SendsOfAPeerThatExitsAtOnceStillArrive) {
   const Qp qp = MakeQp(device_, pd_.get(), ResponderOptions());
+  PeerProcess peer("exit-after-send");
+  ConnectTo(peer, qp.get());
   for (uint32_t i = 0; i < kExitMessages; ++i) {
     ASSERT_EQ(0, PostReceive(qp.get(), i, {sink_.Sge(i * kPeerMessageBytes, kPeerMessageBytes)}));
   }
-  PeerProcess peer("exit-after-send");
-  ConnectTo(peer, qp.get());
+  peer.WriteNumber(qp->qp_num);
   EXPECT_EQ(0, peer.Wait());
   const std::vector<ibv_wc> received = Poll(device_, responder_cq_.get(), kExitMessages);
   ASSERT_EQ(kExitMessages, received.size());
@@ -45,6 +45,7 @@ TEST_F(TwoProcesses, MessagesOfAnotherProcessArriveInAnSrq) {
   for (uint64_t slot = 0; slot < kReceives; ++slot) ASSERT_EQ(0, post(slot));
   PeerProcess peer("send-to-srq");
   ConnectTo(peer, qp.get(), {.min_rnr_timer = 1});
+  peer.WriteNumber(qp->qp_num);
   for (uint32_t i = 0; i < kSrqMessages; ++i) {
     const ibv_wc wc = PollOne(device_, responder_cq_.get());
     ASSERT_EQ(IBV_WC_SUCCESS, wc.status) << i;
@@ -65,6 +66,7 @@ TEST_F(TwoProcesses, LimitEventIsRaisedByAnotherProcess) {
   ASSERT_EQ(0, SetLimit(kSrqMessages / 2));
   PeerProcess peer("send-to-srq");
   ConnectTo(peer, qp.get());
+  peer.WriteNumber(qp->qp_num);
   std::optional<ibv_async_event> event = device_.NextAsyncEvent(kPatience);
   ASSERT_TRUE(event.has_value());
   EXPECT_EQ(IBV_EVENT_SRQ_LIMIT_REACHED, event->event_type);
@@ -78,6 +80,7 @@ TEST_F(TwoProcesses, SendsToAPeerThatIsGoneFailByTheRetries) {
   const Qp qp = MakeQp(device_, pd_.get(), RequesterOptions());
   PeerProcess peer("exit-after-connect");
   ConnectTo(peer, qp.get(), {.timeout = 10, .retry_count = 2});
+  peer.WriteNumber(qp->qp_num);
   ASSERT_TRUE(peer.ReadNumber().has_value());
   ASSERT_EQ(0, peer.Wait());
   ASSERT_EQ(0, PostSend(qp.get(), {.wr_id = 6, .segments = {source_.Sge(0, 64)}}));
