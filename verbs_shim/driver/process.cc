@@ -71,6 +71,8 @@ std::string Process::ReadSettings() {
   const char* stats = Setting("SIMHCA_STATS");
   report_counters_ = stats != nullptr && std::strcmp(stats, "0") != 0;
 
+  options_.warn = [](const std::string& text) { Log(LogLevel::kWarn, "{}", text); };
+
   const DevicePlan plan = PlanDevicesFromEnvironment();
   if (!plan.ok()) return plan.error;
   ListDevices(plan);
