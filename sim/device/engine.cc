@@ -27,6 +27,8 @@ class EngineImpl final : public Engine {
   void Quiesce(Duration limit) override {
     progress_.StopThread();
     progress_.Drain(limit);
+    const Progress::Hold hold(progress_);
+    progress_.fabric.Leave();
   }
 
   void Abandon() override { progress_.Abandon(); }

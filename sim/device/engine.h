@@ -35,8 +35,8 @@ class Engine {
   virtual size_t device_count() const = 0;
   virtual Device& device(size_t index) = 0;
 
-  // At exit: drains what is queued for at most `limit`, joins the background thread.  Calls made
-  // later still work, inline.
+  // At exit: joins the background thread, drains what is queued for at most `limit` and leaves the
+  // fabric.  Calls made later still work, inline, but reach nobody.
   virtual void Quiesce(Duration limit) = 0;
 
   // In a forked child: gives up the parent's engine without touching what they share.

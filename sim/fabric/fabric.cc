@@ -37,6 +37,11 @@ class MemberFabric : public Fabric {
     registry_->Abandon();
   }
 
+  void Leave() override {
+    if (rings_ != nullptr) rings_->Expel("this process has left the fabric");
+    registry_->Leave();
+  }
+
   Link& link() override {
     if (timed_ != nullptr) return *timed_;
     return *rings_;
@@ -58,12 +63,16 @@ class MemberFabric : public Fabric {
   }
 
   void Maintain() override {
-    const bool member = registry_->Maintain();
+    const bool member = registry_->IsMember();
+    if (member) registry_->RetakeLock();
     if (rings_ == nullptr) return;
     if (member) {
       rings_->Maintain();
+      registry_->GiveBackRings();
     } else {
-      rings_->Expel();
+      rings_->Expel(
+          "this process lost its lock on the fabric for too long (all descriptors closed?) and was "
+          "taken for dead");
     }
   }
 

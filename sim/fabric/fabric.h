@@ -50,6 +50,10 @@ class Fabric {
 
   virtual ~Fabric() = default;  // leaves; the last one out removes the fabric
 
+  // At the end of the process: takes leave as the destructor does, but the object stays usable.
+  // From then on packets go nowhere.  Under the engine's lock.
+  virtual void Leave() = 0;
+
   // In a forked child: forgets the parent's membership without touching what is shared.  After
   // that the object may only be destroyed; the child may join anew.
   virtual void Abandon() = 0;

@@ -266,7 +266,7 @@ int Registry::TakeSlot(std::string* error) {
 
 Registry::Life Registry::LifeOf(uint32_t slot) {
   std::unique_lock guard(FabricMutex(), std::try_to_lock);
-  return guard ? LifeOfLocked(slot) : Life::kLives;  // not known now
+  return guard && lock_ ? LifeOfLocked(slot) : Life::kLives;  // not known now
 }
 
 Registry::Life Registry::LifeOfLocked(uint32_t slot) {
@@ -288,21 +288,13 @@ Registry::Life Registry::LifeOfLocked(uint32_t slot) {
 
 void Registry::RetakeLock() {
   std::unique_lock guard(FabricMutex(), std::try_to_lock);
-  if (!guard || generation_ == 0) return;
+  if (!guard || !IsMember()) return;
   if (lock_->Hold(slot_)) process(slot_).missing_since.store(0);
 }
 
-bool Registry::Maintain() {
-  ProcessSlot& mine = process(slot_);
-  if (mine.in_use.load() == 0 || mine.generation.load() != generation_) return false;
-  RetakeLock();
-  if (!rings_to_free_) return true;
-  std::unique_lock guard(FabricMutex(), std::try_to_lock);
-  if (!guard || !lock_->TryLock()) return true;
-  FreeClosedRings();
-  rings_to_free_ = false;
-  lock_->Unlock();
-  return true;
+bool Registry::IsMember() const {
+  const ProcessSlot& mine = process(slot_);
+  return mine.in_use.load() != 0 && mine.generation.load() == generation_;
 }
 
 // Does for a dead process what it would have done when leaving; for its own slot, when leaving.
@@ -323,14 +315,14 @@ void Registry::Reclaim(uint32_t slot) {
 
 void Registry::Leave() {
   std::lock_guard guard(FabricMutex());
+  if (generation_ == 0) return;
   if (!lock_->WaitLock(kLeaveLockMilliseconds)) {  // the next process that joins cleans up
     lock_->Release(slot_);
     generation_ = 0;
     lock_.reset();
     return;
   }
-  const ProcessSlot& mine = process(slot_);
-  if (mine.in_use.load() != 0 && mine.generation.load() == generation_) Reclaim(slot_);
+  if (IsMember()) Reclaim(slot_);
   lock_->Release(slot_);
   FreeClosedRings();
   if (lock_->IsCurrent() && !lock_->AnybodyLives() && !SomebodyMayReturn()) {

@@ -63,12 +63,16 @@ class Registry {
   // `ends`: kSenderClosed, kReceiverClosed or both, when the other one is dead.
   void CloseRing(uint32_t ring, uint32_t ends);
 
+  // Gives the slot back; the last one out removes the fabric.  What is mapped stays mapped until
+  // destruction.  Under the engine's lock.
+  void Leave();
+
+  // False once others have taken this process for dead: its slot may be somebody else's.
+  bool IsMember() const;
   // Takes a lost lock again.  Any thread.
   void RetakeLock();
-
-  // RetakeLock, and gives rings that are closed back.  False if this process has been
-  // declared dead meanwhile: others may use its slot.
-  bool Maintain();
+  // Frees rings that are closed at both ends, if this process closed any.
+  void GiveBackRings();
 
  private:
   Registry() = default;
@@ -84,7 +88,6 @@ class Registry {
   void FreeClosedRings();
   void FreeRing(uint32_t ring);
   int AllocateRing(uint32_t receiver_slot, uint32_t* ring, std::byte** memory);
-  void Leave();
   void Drop();
 
   std::string path_;

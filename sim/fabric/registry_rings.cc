@@ -8,10 +8,12 @@ namespace simhca {
 
 int Registry::OpenRing(uint32_t receiver, uint32_t* ring, std::byte** memory) {
   std::unique_lock guard(FabricMutex(), std::try_to_lock);
+  if (!lock_) return ESRCH;
   if (!guard || !lock_->TryLock()) return EAGAIN;
   const ProcessSlot& target = process(OwnerSlot(receiver));
   int result = ESRCH;
-  if (target.in_use.load() != 0 && target.generation.load() == OwnerGeneration(receiver)) {
+  if (target.in_use.load() != 0 && target.generation.load() == OwnerGeneration(receiver) &&
+      LifeOfLocked(OwnerSlot(receiver)) != Life::kDead) {
     FreeClosedRings();
     // An old ring between the two, which the receiver has still to close, comes first.
     const bool old = target.inbound[slot_].load() != 0;
@@ -62,6 +64,15 @@ void Registry::UnmapRing(std::byte* memory) { munmap(memory, kRingStride); }
 void Registry::CloseRing(uint32_t ring, uint32_t ends) {
   layout_->rings[ring].fetch_or(ends);
   rings_to_free_ = true;
+}
+
+void Registry::GiveBackRings() {
+  if (!rings_to_free_) return;
+  std::unique_lock guard(FabricMutex(), std::try_to_lock);
+  if (!guard || !lock_->TryLock()) return;
+  FreeClosedRings();
+  rings_to_free_ = false;
+  lock_->Unlock();
 }
 
 void Registry::FreeClosedRings() {

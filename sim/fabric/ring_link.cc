@@ -198,6 +198,7 @@ void RingLink::DropInbound(uint32_t slot, uint32_t ends) {
 // -------------------------------------------------------------------------------- death
 
 void RingLink::Maintain() {
+  if (mine_.inbound_version.load(std::memory_order_acquire) != seen_version_) AcceptNewRings();
   for (uint32_t slot = 0; slot < kMaxProcesses; ++slot) {
     if (slot == registry_.slot()) continue;
     Outbound& outbound = outbound_[slot];
@@ -216,12 +217,10 @@ void RingLink::Maintain() {
   }
 }
 
-void RingLink::Expel() {
+void RingLink::Expel(std::string_view reason) {
   if (expelled_) return;
   expelled_ = true;
-  last_trouble_ =
-      "this process lost its lock on the fabric for too long (all descriptors closed?) and was "
-      "taken for dead";
+  last_trouble_ = reason;
   for (Outbound& outbound : outbound_) {
     if (!outbound.ring || outbound.ring->ring == kPrivateRing) continue;
     Registry::UnmapRing(outbound.ring->memory);
@@ -241,7 +240,8 @@ bool RingLink::DrainedTowards(uint32_t owner) {
   return outbound.owner != owner || outbound.ring->end.Drained();
 }
 
-bool RingLink::DrainedFrom(uint32_t slot) const {
+bool RingLink::DrainedFrom(uint32_t slot) {
+  if (mine_.inbound_version.load(std::memory_order_acquire) != seen_version_) AcceptNewRings();
   return !inbound_[slot] || inbound_[slot]->end.Empty();
 }
 

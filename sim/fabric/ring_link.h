@@ -6,6 +6,7 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "sim/fabric/link.h"
@@ -32,12 +33,12 @@ class RingLink : public Link {
   void Maintain();
 
   // Others have taken this process for dead and may use its slot: nothing goes or comes any more.
-  void Expel();
+  void Expel(std::string_view reason);
 
   // All that this process committed towards `owner` has been consumed.
   bool DrainedTowards(uint32_t owner);
   // Nothing is left of what the process in `slot` sent.
-  bool DrainedFrom(uint32_t slot) const;
+  bool DrainedFrom(uint32_t slot);
 
   uint64_t corrupt_rings() const { return corrupt_rings_; }
   uint64_t failed_rings() const { return failed_rings_; }

@@ -32,7 +32,7 @@ class Timer {
                  object);
   }
 
-  bool armed() const { return position_ != kNotArmed; }
+  bool armed() const { return slot_ != kNotArmed; }
   // Time it is armed for, or was last; kNever before the first.
   Time when() const { return when_; }
 
@@ -43,13 +43,17 @@ class Timer {
   Time when_ = kNever;
   Callback callback_;
   void* context_;
-  uint32_t position_ = kNotArmed;  // in the queue's heap
+  uint32_t slot_ = kNotArmed;  // the queue's number for it
 };
 
 // Pending timers in order of time; equal times fire in the order in which they were scheduled, so
-// that a run can be repeated exactly.  A 4-ary heap with the keys in its nodes: one cache line
-// holds the children of a node, and the timers themselves are touched only when their node moves.
-// Allocates only when more timers are pending than ever before.
+// that a run can be repeated exactly.
+//
+// A 4-ary heap whose nodes hold the keys: the four children of a node are 64 bytes.  A node names
+// its timer by a slot number, so that moving it touches two dense arrays and never the timers.  The
+// root stays vacant after its timer has fired, since most timers that fire schedule a successor,
+// which then takes its place in one pass.  Allocates only when more timers are pending than ever
+// before; at most 2^24 may be.
 class EventQueue {
  public:
   EventQueue() = default;
@@ -62,9 +66,12 @@ class EventQueue {
   void Cancel(Timer& timer);
 
   // Time of the next timer; kNever if there is none.
-  Time NextTime() const { return heap_.empty() ? kNever : heap_[0].when; }
-  bool empty() const { return heap_.empty(); }
-  size_t size() const { return heap_.size(); }
+  Time NextTime() const {
+    if (vacant_) return NextTimeBelowRoot();
+    return nodes_ == 0 ? kNever : heap_[0].when;
+  }
+  bool empty() const { return size() == 0; }
+  size_t size() const { return nodes_ - (vacant_ ? 1 : 0); }
 
   // Fires the next timer if it is due at `now`; false if none is.
   bool RunNext(Time now);
@@ -73,24 +80,46 @@ class EventQueue {
   size_t RunUntil(Time now);
 
  private:
+  static constexpr int kSlotBits = 24;
+  static constexpr uint32_t kNoSlot = std::numeric_limits<uint32_t>::max();
+
   struct Node {
     Time when;
-    uint64_t sequence;  // order of scheduling
-    Timer* timer;
+    uint64_t order;  // 63:24 counts schedulings, 23:0 slot of the timer
+
+    uint32_t slot() const { return static_cast<uint32_t>(order) & ((1u << kSlotBits) - 1); }
     bool Before(const Node& other) const {
-      return when != other.when ? when < other.when : sequence < other.sequence;
+      if (when == other.when) [[unlikely]] return order < other.order;
+      return when < other.when;
     }
   };
 
+  Node NextNode(Time when, uint32_t slot) {
+    return Node{when, next_sequence_++ << kSlotBits | slot};
+  }
   void Place(size_t position, const Node& node) {
     heap_[position] = node;
-    node.timer->position_ = static_cast<uint32_t>(position);
+    positions_[node.slot()] = static_cast<uint32_t>(position);
   }
-  void SiftUp(size_t position, const Node& node);
-  void SiftDown(size_t position, const Node& node);
+  Time NextTimeBelowRoot() const;
+  uint32_t TakeSlot(Timer& timer);
+  void ReturnSlot(uint32_t slot);
+  void AddSlot();
+  void Insert(Timer& timer, Time when);
+  void Move(Timer& timer, Time when);
+  void FillRoot();
   void Remove(size_t position);
+  size_t EarliestOf(size_t first, size_t end) const;
+  size_t EarliestOfFour(size_t first) const;
+  void SiftUp(size_t position, Node node);
+  void SiftDown(size_t position, Node node);
 
-  std::vector<Node> heap_;
+  std::vector<Node> heap_;           // the first `nodes_`; as long as the vectors by slot
+  size_t nodes_ = 0;
+  bool vacant_ = false;              // heap_[0] is what has fired; its slot is still taken
+  std::vector<Timer*> timers_;       // by slot
+  std::vector<uint32_t> positions_;  // by slot: index into heap_; in a free slot, the next free one
+  uint32_t free_slot_ = kNoSlot;     // first of the list of free slots
   uint64_t next_sequence_ = 0;
 };
 

@@ -18,6 +18,7 @@ class LoopbackFabric final : public Fabric, private Link {
   size_t sent = 0;
   size_t max_in_flight = 1000;  // then kNoRoom
 
+  void Leave() override {}
   void Abandon() override {}
   Link& link() override { return *this; }
   int64_t epoch_ns() const override { return 0; }
