@@ -53,6 +53,9 @@ void QueuePair::Modify(uint32_t mask, const QpAttributes& wanted, bool* released
   *released = false;
   SetAttributes(mask, wanted);
   if ((mask & qp_mask::kState) == 0 || wanted.state == state_) return;
+  if (wanted.state == QpState::kSqd && (mask & qp_mask::kEnSqdAsyncNotify) == 0) {
+    attributes_.en_sqd_async_notify = false;
+  }
   switch (wanted.state) {
     case QpState::kReset:
       *released = Reset(released_index);
@@ -67,13 +70,25 @@ void QueuePair::Modify(uint32_t mask, const QpAttributes& wanted, bool* released
     case QpState::kRts: {
       const bool first = state_ == QpState::kRtr;
       state_ = QpState::kRts;
+      attributes_.sq_draining = false;
       if (first) transport_->StartSending();
       Activate();
       break;
     }
+    case QpState::kSqd:
+      state_ = QpState::kSqd;
+      attributes_.sq_draining = true;
+      Activate();
+      break;
     default:
       state_ = wanted.state;
   }
+}
+
+void QueuePair::SendQueueDrained() {
+  if (!attributes_.sq_draining) return;
+  attributes_.sq_draining = false;
+  if (attributes_.en_sqd_async_notify) RaiseEvent(mlx5::EventType::kSendQueueDrained);
 }
 
 bool QueuePair::Reset(uint16_t* released_index) {

@@ -85,6 +85,10 @@ class QueuePair final : public Doorbell {
 
   void RaiseEvent(mlx5::EventType type);
 
+  // In SQD, all messages that were begun are complete: the event that was asked for follows, once
+  // (IBTA vol 1, 11.6.3.1).
+  void SendQueueDrained();
+
   // To ERR: everything outstanding is flushed, and with an SRQ the last-WQE event follows.
   void EnterError();
 

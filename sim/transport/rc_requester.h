@@ -26,6 +26,9 @@ class RcRequester {
   void Flush();
   void Reset();
 
+  // Every message that was begun is complete.
+  bool idle() const { return oldest_ == end_; }
+
  private:
   // A message whose WQE has been read from the ring.
   struct Message {
@@ -43,7 +46,6 @@ class RcRequester {
   enum class Step : uint8_t { kSent, kNoRoom, kBlocked, kFailed };
 
   Message& At(uint32_t sequence) { return messages_[sequence & (messages_.size() - 1)]; }
-  bool idle() const { return oldest_ == end_; }
   uint32_t LastPsn(const Message& message) const;
   uint32_t mtu() const;
 

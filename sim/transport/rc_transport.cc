@@ -22,6 +22,7 @@ Turn RcTransport::Run(uint32_t& budget) {
   const Turn answers = responder_.Run(budget);
   if (qp_.state() != QpState::kRts && qp_.state() != QpState::kSqd) return answers;
   const Turn requests = requester_.Run(budget);
+  if (qp_.state() == QpState::kSqd && requester_.idle()) qp_.SendQueueDrained();
   return answers > requests ? answers : requests;
 }
 
