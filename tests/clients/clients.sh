@@ -1,7 +1,8 @@
 # Starting verbs programs under the shim, as a user would: server and client on this host, each pair
 # on a fabric of its own.  Sourced behind tests/cases.sh, from the root of the project.
 #
-# DEADLINE is the number of seconds that each program gets (default 60; sanitizers are slow).
+# DEADLINE is the number of seconds that each program gets (default 120: sanitizers are slow, and so
+# are machines with other work).
 
 build_folder=${SIMHCA_BUILD_DIR:-$PWD/build}
 unset "${!SIMHCA_@}" LD_PRELOAD
@@ -14,11 +15,15 @@ if [[ -e verbs_shim/libsimhca.so && -z $listing ]]; then
   SIMHCA_BUILD_DIR=$work/build
 fi
 
-DEADLINE=${DEADLINE:-60}
+DEADLINE=${DEADLINE:-120}
 tcp_port=$((20000 + RANDOM % 20000))
 
 # under_shim PROGRAM ARGS...: with the time it may take.
 under_shim() { timeout -k 5 "$DEADLINE" "$root/simhca" run -- "$@"; }
+
+# become_under_shim PROGRAM ARGS...: the same for the background, where $! is then the pid of timeout,
+# which passes SIGTERM on, and not that of a shell.
+become_under_shim() { exec timeout -k 5 "$DEADLINE" "$root/simhca" run -- "$@"; }
 
 # own_fabric: a fabric that no other test uses, for the rest of the case.
 own_fabric() { export SIMHCA_FABRIC=test-$BASHPID-$RANDOM$RANDOM; }
@@ -45,7 +50,7 @@ wait_until() {
 # start_server CMD...: in the background, with its output in $work/server; sets $server_pid.  Returns
 # when it listens on $tcp_port.
 start_server() {
-  under_shim "$@" >"$work/server" 2>&1 &
+  become_under_shim "$@" >"$work/server" 2>&1 &
   server_pid=$!
   trap 'kill "$server_pid" 2>/dev/null' EXIT
   wait_until "$server_pid" listening "$tcp_port"
