@@ -75,6 +75,7 @@ TEST_F(RingTest, PacketsOfRandomSizesArriveInOrderAndIntact) {
   std::minstd_rand random(5);
   uint64_t sent = 0, received = 0;
   while (received < 20'000) {
+    ASSERT_FALSE(consumer.corrupt());
     for (uint32_t burst = random() % 8; burst > 0; --burst) {
       if (Send(sent, LengthOfPacket(sent))) ++sent;
     }
