@@ -1,40 +1,47 @@
 #include "sim/timing/event_queue.h"
 
 #include <algorithm>
+#include <bit>
 
 namespace simhca {
-namespace {
-constexpr size_t kArity = 4;
-}  // namespace
+
+EventQueue::EventQueue() {
+  for (ListLink& list : lists_) list.next = list.previous = &list;
+}
 
 void EventQueue::Schedule(Timer& timer, Time when) {
   if (when == kNever) return Cancel(timer);
+  Cancel(timer);
+  ++size_;
   timer.when_ = when;
-  if (timer.armed()) return Move(timer, when);
-  if (!vacant_) return Insert(timer, when);
-  vacant_ = false;
-  timer.slot_ = heap_[0].slot();
-  timers_[timer.slot_] = &timer;
-  SiftDown(0, NextNode(when, timer.slot_));
+  if (when <= earliest_) {
+    earliest_ = when;
+    earliest_is_exact_ = true;
+  }
+  Insert(timer);
 }
 
 void EventQueue::Cancel(Timer& timer) {
   if (!timer.armed()) return;
-  if (vacant_) FillRoot();
-  const size_t position = positions_[timer.slot_];
-  ReturnSlot(timer.slot_);
-  timer.slot_ = Timer::kNotArmed;
-  Remove(position);
+  Unlink(timer);
+  if (--size_ == 0) {
+    earliest_ = kNever;
+    earliest_is_exact_ = true;
+  } else if (timer.when_ == earliest_) {
+    earliest_is_exact_ = false;
+  }
 }
 
-bool EventQueue::RunNext(Time now) {
-  if (vacant_) FillRoot();
-  if (nodes_ == 0 || heap_[0].when > now) return false;
-  Timer* timer = timers_[heap_[0].slot()];
-  timer->slot_ = Timer::kNotArmed;
-  vacant_ = true;
-  timer->callback_(timer->context_, timer->when_);
-  return true;
+Time EventQueue::NextTime() const {
+  if (earliest_is_exact_) return earliest_;
+  const ListLink& list = ListOf(FirstSlot());
+  Time earliest = kNever;
+  for (const ListLink* link = list.next; link != &list; link = link->next) {
+    earliest = std::min(earliest, static_cast<const Timer*>(link)->when_);
+  }
+  earliest_ = earliest;
+  earliest_is_exact_ = true;
+  return earliest;
 }
 
 size_t EventQueue::RunUntil(Time now) {
@@ -43,113 +50,101 @@ size_t EventQueue::RunUntil(Time now) {
   return fired;
 }
 
-Time EventQueue::NextTimeBelowRoot() const {
-  Time next = kNever;
-  const size_t end = std::min(1 + kArity, nodes_);
-  for (size_t child = 1; child < end; ++child) next = std::min(next, heap_[child].when);
-  return next;
+EventQueue::Slot EventQueue::FirstSlot() const {
+  const int level = std::countr_zero(used_levels_);
+  return {level, std::countr_zero(used_slots_[level])};
 }
 
-uint32_t EventQueue::TakeSlot(Timer& timer) {
-  if (free_slot_ == kNoSlot) AddSlot();
-  const uint32_t slot = free_slot_;
-  free_slot_ = positions_[slot];
-  timers_[slot] = &timer;
-  timer.slot_ = slot;
-  return slot;
+// The digits of the position above the slot's level, the slot's own digit, and zeros.
+Time EventQueue::StartOf(Slot slot) const {
+  const int shift = slot.level * kDigitBits;
+  const uint64_t below = (uint64_t{kSlotsPerLevel} << shift) - 1;
+  return static_cast<Time>((static_cast<uint64_t>(position_) & ~below) |
+                           static_cast<uint64_t>(slot.index) << shift);
 }
 
-void EventQueue::ReturnSlot(uint32_t slot) {
-  positions_[slot] = free_slot_;
-  free_slot_ = slot;
-}
-
-// More timers are pending than ever before.
-[[gnu::noinline]] void EventQueue::AddSlot() {
-  const uint32_t slot = static_cast<uint32_t>(timers_.size());
-  timers_.push_back(nullptr);
-  positions_.push_back(kNoSlot);
-  heap_.emplace_back();
-  ReturnSlot(slot);
-}
-
-[[gnu::noinline]] void EventQueue::Insert(Timer& timer, Time when) {
-  const Node node = NextNode(when, TakeSlot(timer));
-  SiftUp(nodes_++, node);
-}
-
-[[gnu::noinline]] void EventQueue::Move(Timer& timer, Time when) {
-  if (vacant_) FillRoot();
-  const size_t position = positions_[timer.slot_];
-  const Node node = NextNode(when, timer.slot_);
-  if (node.Before(heap_[position])) {
-    SiftUp(position, node);
-  } else {
-    SiftDown(position, node);
+bool EventQueue::FireNext(Time now) {
+  for (;;) {
+    const Slot slot = FirstSlot();
+    const ListLink& list = ListOf(slot);
+    Timer& first = *static_cast<Timer*>(list.next);
+    // At the lowest level a list is in order; a timer that is alone needs no spreading.
+    const bool is_earliest = slot.level == 0 || first.next == &list;
+    if (!is_earliest) {
+      // The position must not pass `now`: what is scheduled next may lie in between.
+      const Time start = StartOf(slot);
+      if (start > now) {
+        if (!earliest_is_exact_) earliest_ = start;
+        return false;
+      }
+      Spread(slot);
+      continue;
+    }
+    earliest_ = first.when_;
+    earliest_is_exact_ = first.when_ > now;
+    if (first.when_ > now) return false;
+    Fire(first);
+    return true;
   }
 }
 
-// Gives up the place of a timer that fired and has no successor.
-[[gnu::noinline]] void EventQueue::FillRoot() {
-  vacant_ = false;
-  ReturnSlot(heap_[0].slot());
-  Remove(0);
+void EventQueue::Fire(Timer& timer) {
+  position_ = std::max(position_, timer.when_);
+  Unlink(timer);
+  if (--size_ == 0) {
+    earliest_ = kNever;
+    earliest_is_exact_ = true;
+  }
+  timer.callback_(timer.context_, timer.when_);
 }
 
-void EventQueue::Remove(size_t position) {
-  const Node last = heap_[--nodes_];
-  if (position == nodes_) return;
-  if (position > 0 && last.Before(heap_[(position - 1) / kArity])) {
-    SiftUp(position, last);
-  } else {
-    SiftDown(position, last);
+// Moves the position to the start of `slot`, the first of a level above 0, and its timers to where
+// they belong from there.
+void EventQueue::Spread(Slot slot) {
+  position_ = StartOf(slot);
+  ListLink& list = ListOf(slot);
+  ListLink* link = list.next;
+  list.next = list.previous = &list;
+  MarkEmpty(slot.level, slot.index);
+  while (link != &list) {
+    ListLink* following = link->next;
+    Insert(*static_cast<Timer*>(link));
+    link = following;
   }
 }
 
-[[gnu::noinline]] size_t EventQueue::EarliestOf(size_t first, size_t end) const {
-  size_t best = first;
-  for (size_t i = first + 1; i < end; ++i) {
-    if (heap_[i].Before(heap_[best])) best = i;
+void EventQueue::Insert(Timer& timer) {
+  const Time time = std::max(timer.when_, position_);
+  const uint64_t difference = static_cast<uint64_t>(time ^ position_);
+  const int level = difference == 0 ? 0 : (std::bit_width(difference) - 1) / kDigitBits;
+  const int index = static_cast<int>(time >> (level * kDigitBits)) & (kSlotsPerLevel - 1);
+  timer.slot_ = static_cast<uint32_t>(level * kSlotsPerLevel + index);
+  ListLink* before = lists_[timer.slot_].previous;
+  // Timers that were due when they were scheduled share a slot with those of the position itself.
+  while (level == 0 && before != &lists_[timer.slot_] &&
+         static_cast<Timer*>(before)->when_ > timer.when_) {
+    before = before->previous;
   }
-  return best;
+  timer.previous = before;
+  timer.next = before->next;
+  before->next->previous = &timer;
+  before->next = &timer;
+  used_slots_[level] |= uint64_t{1} << index;
+  used_levels_ |= 1u << level;
 }
 
-// Which of four is first is anybody's guess, for the branch predictor too: compares in pairs and
-// selects by arithmetic.
-[[gnu::always_inline]] inline size_t EventQueue::EarliestOfFour(size_t first) const {
-  const Node* nodes = heap_.data() + first;
-  const Time a = nodes[0].when, b = nodes[1].when, c = nodes[2].when, d = nodes[3].when;
-  const Time ab = b < a ? b : a;
-  const Time cd = d < c ? d : c;
-  if ((a == b) | (c == d) | (ab == cd)) [[unlikely]] return EarliestOf(first, first + 4);
-  const size_t left = first + (b < a ? 1 : 0);
-  const size_t right = first + 2 + (d < c ? 1 : 0);
-  const size_t choose_right = -static_cast<size_t>(cd < ab);  // all ones or zero
-  return left ^ ((left ^ right) & choose_right);
+// Takes the timer out of its list and disarms it.
+void EventQueue::Unlink(Timer& timer) {
+  timer.previous->next = timer.next;
+  timer.next->previous = timer.previous;
+  timer.next = nullptr;
+  const ListLink& list = lists_[timer.slot_];
+  if (list.next == &list) MarkEmpty(timer.slot_ / kSlotsPerLevel, timer.slot_ % kSlotsPerLevel);
 }
 
-// Puts `node`, which belongs at `position` or above, in its place.
-void EventQueue::SiftUp(size_t position, Node node) {
-  while (position > 0) {
-    const size_t parent = (position - 1) / kArity;
-    if (!node.Before(heap_[parent])) break;
-    Place(position, heap_[parent]);
-    position = parent;
-  }
-  Place(position, node);
-}
-
-// Puts `node`, which belongs at `position` or below, in its place.
-void EventQueue::SiftDown(size_t position, Node node) {
-  const size_t size = nodes_;
-  for (size_t first; (first = position * kArity + 1) < size;) {
-    const size_t best =
-        first + kArity <= size ? EarliestOfFour(first) : EarliestOf(first, size);
-    if (!heap_[best].Before(node)) break;
-    Place(position, heap_[best]);
-    position = best;
-  }
-  Place(position, node);
+void EventQueue::MarkEmpty(int level, int index) {
+  used_slots_[level] &= ~(uint64_t{1} << index);
+  if (used_slots_[level] == 0) used_levels_ &= ~(1u << level);
 }
 
 }  // namespace simhca

@@ -1,10 +1,9 @@
 #ifndef SIMHCA_SIM_TIMING_EVENT_QUEUE_H_
 #define SIMHCA_SIM_TIMING_EVENT_QUEUE_H_
 
+#include <array>
 #include <cstddef>
 #include <cstdint>
-#include <limits>
-#include <vector>
 
 #include "sim/timing/time.h"
 
@@ -12,9 +11,17 @@ namespace simhca {
 
 class EventQueue;
 
+namespace timing_internal {
+// Member of a circular list.
+struct ListLink {
+  ListLink* next = nullptr;
+  ListLink* previous = nullptr;
+};
+}  // namespace timing_internal
+
 // One thing that is to happen at a time; lives in the object it belongs to.  Must be cancelled
-// before it is destroyed, and does not move while armed.
-class Timer {
+// before it is destroyed, and does not move.
+class Timer : private timing_internal::ListLink {
  public:
   // Called with `context` at the time it was armed for, after it was disarmed: the callback may
   // schedule it again, cancel others or destroy the timer.
@@ -32,31 +39,31 @@ class Timer {
                  object);
   }
 
-  bool armed() const { return slot_ != kNotArmed; }
+  bool armed() const { return next != nullptr; }
   // Time it is armed for, or was last; kNever before the first.
   Time when() const { return when_; }
 
  private:
   friend class EventQueue;
-  static constexpr uint32_t kNotArmed = std::numeric_limits<uint32_t>::max();
 
   Time when_ = kNever;
   Callback callback_;
   void* context_;
-  uint32_t slot_ = kNotArmed;  // the queue's number for it
+  uint32_t slot_ = 0;  // of the queue, while armed
 };
 
 // Pending timers in order of time; equal times fire in the order in which they were scheduled, so
-// that a run can be repeated exactly.
+// that a run can be repeated exactly.  Never allocates.
 //
-// A 4-ary heap whose nodes hold the keys: the four children of a node are 64 bytes.  A node names
-// its timer by a slot number, so that moving it touches two dense arrays and never the timers.  The
-// root stays vacant after its timer has fired, since most timers that fire schedule a successor,
-// which then takes its place in one pass.  Allocates only when more timers are pending than ever
-// before; at most 2^24 may be.
+// A hierarchical timing wheel, exact to the picosecond.  Level n has 64 slots of 64^n picoseconds.
+// A timer lies at the level of the highest 6-bit digit in which its time differs from the wheel's
+// position, in the slot of that digit; so all timers of one time are in one list, in the order in
+// which they came.  When the position reaches a slot of a higher level, its timers are spread over
+// the levels below.  Scheduling and cancelling are O(1), which suits timers that are armed for
+// every message and hardly ever fire.
 class EventQueue {
  public:
-  EventQueue() = default;
+  EventQueue();
   EventQueue(const EventQueue&) = delete;
   EventQueue& operator=(const EventQueue&) = delete;
 
@@ -65,62 +72,55 @@ class EventQueue {
   // Does nothing if the timer is not armed.
   void Cancel(Timer& timer);
 
-  // Time of the next timer; kNever if there is none.
-  Time NextTime() const {
-    if (vacant_) return NextTimeBelowRoot();
-    return nodes_ == 0 ? kNever : heap_[0].when;
-  }
-  bool empty() const { return size() == 0; }
-  size_t size() const { return nodes_ - (vacant_ ? 1 : 0); }
+  // Time of the next timer; kNever if there is none.  Remembered, but when the earliest timer is
+  // gone the next call looks at all timers of one slot: for deciding how long to wait, while
+  // RunUntil costs next to nothing when nothing is due.
+  Time NextTime() const;
+  bool empty() const { return size_ == 0; }
+  size_t size() const { return size_; }
 
   // Fires the next timer if it is due at `now`; false if none is.
-  bool RunNext(Time now);
+  bool RunNext(Time now) { return now >= earliest_ && size_ != 0 && FireNext(now); }
   // Fires all that are due at `now`, those that callbacks schedule meanwhile included.  Returns
   // how many.
   size_t RunUntil(Time now);
 
  private:
-  static constexpr int kSlotBits = 24;
-  static constexpr uint32_t kNoSlot = std::numeric_limits<uint32_t>::max();
+  using ListLink = timing_internal::ListLink;
 
-  struct Node {
-    Time when;
-    uint64_t order;  // 63:24 counts schedulings, 23:0 slot of the timer
+  static constexpr int kDigitBits = 6;
+  static constexpr int kSlotsPerLevel = 1 << kDigitBits;
+  static constexpr int kLevels = 11;  // 66 bits
 
-    uint32_t slot() const { return static_cast<uint32_t>(order) & ((1u << kSlotBits) - 1); }
-    bool Before(const Node& other) const {
-      if (when == other.when) [[unlikely]] return order < other.order;
-      return when < other.when;
-    }
+  // First slot of the lowest level that has timers: the earliest are there.
+  struct Slot {
+    int level;
+    int index;
   };
-
-  Node NextNode(Time when, uint32_t slot) {
-    return Node{when, next_sequence_++ << kSlotBits | slot};
+  Slot FirstSlot() const;
+  Time StartOf(Slot slot) const;
+  ListLink& ListOf(Slot slot) { return lists_[slot.level * kSlotsPerLevel + slot.index]; }
+  const ListLink& ListOf(Slot slot) const {
+    return lists_[slot.level * kSlotsPerLevel + slot.index];
   }
-  void Place(size_t position, const Node& node) {
-    heap_[position] = node;
-    positions_[node.slot()] = static_cast<uint32_t>(position);
-  }
-  Time NextTimeBelowRoot() const;
-  uint32_t TakeSlot(Timer& timer);
-  void ReturnSlot(uint32_t slot);
-  void AddSlot();
-  void Insert(Timer& timer, Time when);
-  void Move(Timer& timer, Time when);
-  void FillRoot();
-  void Remove(size_t position);
-  size_t EarliestOf(size_t first, size_t end) const;
-  size_t EarliestOfFour(size_t first) const;
-  void SiftUp(size_t position, Node node);
-  void SiftDown(size_t position, Node node);
 
-  std::vector<Node> heap_;           // the first `nodes_`; as long as the vectors by slot
-  size_t nodes_ = 0;
-  bool vacant_ = false;              // heap_[0] is what has fired; its slot is still taken
-  std::vector<Timer*> timers_;       // by slot
-  std::vector<uint32_t> positions_;  // by slot: index into heap_; in a free slot, the next free one
-  uint32_t free_slot_ = kNoSlot;     // first of the list of free slots
-  uint64_t next_sequence_ = 0;
+  bool FireNext(Time now);
+  void Fire(Timer& timer);
+  void Spread(Slot slot);
+  void Insert(Timer& timer);
+  void Unlink(Timer& timer);
+  void MarkEmpty(int level, int index);
+
+  // The wheel's position; no timer lies before it, but some may have been due already when they
+  // were scheduled.
+  Time position_ = 0;
+  // No timer is earlier.  The time of one if `earliest_is_exact_`.
+  mutable Time earliest_ = kNever;
+  mutable bool earliest_is_exact_ = true;
+  size_t size_ = 0;
+  uint32_t used_levels_ = 0;                        // bit n: level n has timers
+  std::array<uint64_t, kLevels> used_slots_{};      // bit n: slot n of the level has
+  std::array<ListLink, kLevels * kSlotsPerLevel> lists_;  // sentinels
 };
 
 }  // namespace simhca

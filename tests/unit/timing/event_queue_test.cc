@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <deque>
+#include <memory>
 #include <random>
 #include <vector>
 
@@ -115,14 +116,81 @@ TEST_F(EventQueueTest, ACallbackMayCancelAnotherThatIsDue) {
   EXPECT_TRUE(log_.empty());
 }
 
-// Against a plain list that is sorted whenever something fires.
-TEST_F(EventQueueTest, AgreesWithASortedListUnderRandomUse) {
+TEST_F(EventQueueTest, WhatHasFiredIsNoLongerCounted) {
+  for (Time when : {10, 20, 20}) queue_.Schedule(Add().timer, when);
+  EXPECT_TRUE(queue_.RunNext(10));
+  EXPECT_EQ(queue_.size(), 2u);
+  EXPECT_EQ(queue_.NextTime(), 20);
+  queue_.Schedule(probes_[0].timer, 15);
+  EXPECT_EQ(queue_.size(), 3u);
+  EXPECT_EQ(queue_.NextTime(), 15);
+  EXPECT_EQ(queue_.RunUntil(100), 3u);
+  EXPECT_TRUE(queue_.empty());
+  EXPECT_EQ(queue_.NextTime(), kNever);
+}
+
+TEST_F(EventQueueTest, ACallbackMayDestroyItsTimer) {
+  struct Once {
+    std::unique_ptr<Once>* owner;
+    Timer timer = Timer::Calling<&Once::Fire>(this);
+    void Fire(Time) { owner->reset(); }
+  };
+  std::unique_ptr<Once> once;
+  once = std::unique_ptr<Once>(new Once{&once});
+  queue_.Schedule(once->timer, 1);
+  queue_.Schedule(Add().timer, 2);
+  EXPECT_EQ(queue_.RunUntil(2), 2u);
+  EXPECT_EQ(once, nullptr);
+  EXPECT_EQ(log_, (std::vector<Probe::Entry>{{0, 2}}));
+}
+
+TEST_F(EventQueueTest, OverdueTimersFireInOrderToo) {
+  queue_.Schedule(Add().timer, 1000);
+  EXPECT_EQ(queue_.RunUntil(1000), 1u);
+  for (Time when : {1000, 900, 950, 900, -5}) queue_.Schedule(Add().timer, when);
+  EXPECT_EQ(queue_.NextTime(), -5);
+  log_.clear();
+  EXPECT_EQ(queue_.RunUntil(1000), 5u);
+  EXPECT_EQ(log_, (std::vector<Probe::Entry>{{5, -5}, {2, 900}, {4, 900}, {3, 950}, {1, 1000}}));
+}
+
+TEST_F(EventQueueTest, AskingForTheNextTimeDoesNotHinderEarlierTimers) {
+  queue_.Schedule(Add().timer, 655'360 * kMicrosecond);
+  queue_.Schedule(Add().timer, 655'361 * kMicrosecond);
+  EXPECT_EQ(queue_.NextTime(), 655'360 * kMicrosecond);
+  EXPECT_FALSE(queue_.RunNext(655'359 * kMicrosecond));
+  queue_.Schedule(Add().timer, 3);
+  EXPECT_EQ(queue_.NextTime(), 3);
+  EXPECT_EQ(queue_.RunUntil(kSecond), 3u);
+  EXPECT_EQ(log_.front(), (Probe::Entry{2, 3}));
+}
+
+TEST_F(EventQueueTest, TheWholeRangeOfTimeIsUsable) {
+  std::vector<Time> times = {0, 1, 63, 64, 4095, 4096, kSecond, 100 * 86'400 * kSecond,
+                             kNever - 1};
+  for (auto time = times.rbegin(); time != times.rend(); ++time) {
+    queue_.Schedule(Add().timer, *time);
+  }
+  for (Time time : times) {
+    EXPECT_EQ(queue_.NextTime(), time);
+    EXPECT_FALSE(queue_.RunNext(time - 1)) << time;
+    EXPECT_TRUE(queue_.RunNext(time)) << time;
+    EXPECT_EQ(log_.back().when, time);
+  }
+  EXPECT_TRUE(queue_.empty());
+}
+
+// Against a plain list that is sorted whenever something fires; with delays up to 2^range.
+class EventQueueRandomTest : public EventQueueTest, public testing::WithParamInterface<int> {};
+
+TEST_P(EventQueueRandomTest, AgreesWithASortedList) {
   struct Pending {
     Time when;
     int order;
     int number;
   };
-  std::mt19937 random(1);
+  const Time range = Time{1} << GetParam();
+  std::mt19937_64 random(GetParam());
   std::vector<Pending> expected;
   for (int i = 0; i < 300; ++i) Add();
   int order = 0;
@@ -130,18 +198,18 @@ TEST_F(EventQueueTest, AgreesWithASortedListUnderRandomUse) {
   for (int step = 0; step < 20000; ++step) {
     const int number = static_cast<int>(random() % probes_.size());
     Timer& timer = probes_[number].timer;
-    const uint32_t action = random() % 10;
+    const uint64_t action = random() % 10;
     if (action < 8) {
       std::erase_if(expected, [&](const Pending& entry) { return entry.number == number; });
       if (action < 6) {
-        const Time when = now + random() % 50;
+        const Time when = now - range / 16 + static_cast<Time>(random() % range);
         queue_.Schedule(timer, when);
         expected.push_back({when, order++, number});
       } else {
         queue_.Cancel(timer);
       }
     } else {
-      now += random() % 4;
+      now += static_cast<Time>(random() % (range / 8));
       std::sort(expected.begin(), expected.end(), [](const Pending& a, const Pending& b) {
         return a.when != b.when ? a.when < b.when : a.order < b.order;
       });
@@ -154,9 +222,15 @@ TEST_F(EventQueueTest, AgreesWithASortedListUnderRandomUse) {
       queue_.RunUntil(now);
       ASSERT_EQ(log_, due) << "step " << step;
     }
+    if (step % 3 != 0) continue;
+    Time next = kNever;
+    for (const Pending& entry : expected) next = std::min(next, entry.when);
+    ASSERT_EQ(queue_.NextTime(), next) << "step " << step;
     ASSERT_EQ(queue_.size(), expected.size()) << "step " << step;
   }
 }
+
+INSTANTIATE_TEST_SUITE_P(Ranges, EventQueueRandomTest, testing::Values(4, 7, 14, 25, 37, 45));
 
 }  // namespace
 }  // namespace simhca
