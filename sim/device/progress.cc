@@ -120,7 +120,7 @@ bool Progress::RunActive() {
 }
 
 bool Progress::RunTimers() {
-  if (timers.NextTime() == kNever) return false;
+  if (timers.empty()) return false;
   return timers.RunUntil(Now()) > 0;
 }
 
