@@ -122,7 +122,8 @@ TEST_F(ShimLoad, ExceptionsOfAProgramWithItsOwnRuntimeAreCaughtThere) {
 // What load_at_run_time prints if all symbols come from `object`.
 std::string AllFoundIn(const std::string& object) {
   return "dlvsym finds " + object + "\ndlsym finds " + object + "\nnewer version is in " + object +
-         "\nold version is in " + object + "\nlist given\ndlclose 0\n";
+         "\nold version is in " + object + "\nlist given\ndlclose 0\n" +
+         "afterwards the list is in " + object + "\n";
 }
 
 TEST_F(ShimLoad, LibraryLoadedAtRunTimeIsThePreloadedShim) {

@@ -39,5 +39,6 @@ int main(int argc, char** argv) {
   printf("list %s\n", list == NULL ? "null" : "given");
   if (list != NULL) free_list(list);
   printf("dlclose %d\n", dlclose(library));
+  printf("afterwards the list is in %s\n", object_of((void*)get_list));
   return 0;
 }
