@@ -9,6 +9,9 @@
 
 namespace simhca {
 
+// Where fabrics are.
+inline constexpr char kFabricDirectory[] = "/dev/shm";
+
 // Every built-in profile in one line.
 int ListProfiles(std::ostream& out, std::ostream& errors);
 
@@ -18,6 +21,13 @@ int ShowProfile(const std::string& name_or_path, std::ostream& out, std::ostream
 // The values in which two profiles differ.
 int DiffProfiles(const std::string& left, const std::string& right, std::ostream& out,
                  std::ostream& errors);
+
+// Who lives on the fabrics of this user and what they have counted; of `fabric` only, unless empty.
+int ShowStats(const std::string& fabric, const std::string& directory, std::ostream& out,
+              std::ostream& errors);
+
+// Removes the fabrics of this user that nobody lives on, and names them.
+int CleanFabrics(const std::string& directory, std::ostream& out);
 
 // The devices that a program started with this environment would see.
 int ListDevices(std::ostream& out, std::ostream& errors);

@@ -1,4 +1,4 @@
-// simhca-tool: what the launcher ./simhca asks about profiles and devices.
+// simhca-tool: what the launcher ./simhca asks about profiles, devices and fabrics.
 
 #include <CLI/CLI.hpp>
 #include <iostream>
@@ -18,7 +18,7 @@ constexpr char kEnvironment[] =
 }  // namespace
 
 int main(int argc, char** argv) {
-  CLI::App app{"Shows the device profiles and devices of simhca.", "simhca-tool"};
+  CLI::App app{"Shows the device profiles, devices and fabrics of simhca.", "simhca-tool"};
   app.require_subcommand(1);
   app.failure_message(CLI::FailureMessage::help);
   int status = 0;
@@ -48,6 +48,18 @@ int main(int argc, char** argv) {
       app.add_subcommand("devices", "Lists the devices that a program would see, with their GIDs.");
   devices->footer(kEnvironment);
   devices->callback([&] { status = simhca::ListDevices(std::cout, std::cerr); });
+
+  std::string fabric;
+  CLI::App* stats =
+      app.add_subcommand("stats", "Prints the counters of every process that uses devices now.");
+  stats->add_option("-f,--fabric", fabric, "only this fabric")->envname("SIMHCA_FABRIC");
+  stats->callback([&] {
+    status = simhca::ShowStats(fabric, simhca::kFabricDirectory, std::cout, std::cerr);
+  });
+
+  CLI::App* clean = app.add_subcommand(
+      "clean", "Removes what killed processes left in shared memory; spares fabrics in use.");
+  clean->callback([&] { status = simhca::CleanFabrics(simhca::kFabricDirectory, std::cout); });
 
   CLI11_PARSE(app, argc, argv);
   return status;
