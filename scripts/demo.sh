@@ -19,10 +19,27 @@ wait_for_port() {
   done
 }
 
-# show SIDE: the result and the counters of one side.
-show() {
-  sed -nE "/bytes in|iters in|[Ii]nvalid|ail|rror/s/^ */  $1: /p" "$demo_logs/$1.out"
-  sed -E "s/^/  $1: /" "$demo_logs/$1.err"
+# show_result SIDE: what one side says of its run; all it says if it failed.
+show_result() {
+  grep -hE 'bytes in|iters in|[Ii]nvalid|ail|rror' "$demo_logs/$1.out" | sed "s/^ */  $1: /"
+  grep -vE '^[a-z_]+ [0-9]+$' "$demo_logs/$1.err" | sed "s/^/  $1: /"
+}
+
+# show_counters: those that are not zero, of both sides' devices.
+show_counters() {
+  awk 'NF == 2 && $2 ~ /^[0-9]+$/ {
+         if (!($1 in seen)) { seen[$1] = 1; names[++count] = $1 }
+         value[FILENAME == ARGV[1], $1] = $2
+       }
+       END {
+         printf "\n%-24s %12s %12s\n", "simhca0", "server", "client"
+         for (i = 1; i <= count; ++i) {
+           server = value[1, names[i]] + 0
+           client = value[0, names[i]] + 0
+           if (server + client > 0) printf "%-24s %12d %12d\n", names[i], server, client
+         }
+         print ""
+       }' "$demo_logs/server.err" "$demo_logs/client.err"
 }
 
 demo_main() {
@@ -48,10 +65,11 @@ demo_main() {
   wait "$server"
   server_status=$?
 
-  show server
-  show client
+  show_result server
+  show_result client
   if ((client_status != 0 || server_status != 0)); then
     die 1 "the demo failed (server: exit $server_status, client: exit $client_status)"
   fi
+  show_counters
   echo "The server received every message through one shared receive queue and found the data right."
 }
