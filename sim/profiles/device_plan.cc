@@ -28,7 +28,8 @@ bool ApplyOverride(std::string_view item, DevicePlan* plan) {
   uint32_t index = 0;
   if (equals == std::string_view::npos || !name.starts_with(kNamePrefix) ||
       !ParseCount(name.substr(kNamePrefix.size()), kMaxDevices - 1, &index)) {
-    plan->error = "SIMHCA_DEVICE: \"" + std::string(item) + "\"; accepted is DEVICE=PROFILE, for "
+    plan->error = "SIMHCA_DEVICE: \"" + std::string(item) +
+                  "\"; accepted is DEVICE=PROFILE, for "
                   "instance simhca1=connectx5, separated by commas";
     return false;
   }

@@ -15,8 +15,8 @@ constexpr std::array<uint32_t, 8> kSpeeds = {1, 2, 4, 8, 16, 32, 64, 128};
 constexpr std::array<uint32_t, 5> kWidths = {1, 2, 4, 8, 16};
 
 constexpr uint64_t kAll = ~uint64_t{0};
-constexpr uint64_t kInt = 0x7fffffff;          // the verbs report an int
-constexpr uint64_t kNumbers = (1 << 24) - 2;   // object numbers have 24 bits, 0 and 1 are special
+constexpr uint64_t kInt = 0x7fffffff;         // the verbs report an int
+constexpr uint64_t kNumbers = (1 << 24) - 2;  // object numbers have 24 bits, 0 and 1 are special
 constexpr uint64_t kLongestCost = kSecond;
 constexpr uint64_t kFastest = 10'000'000'000'000;  // bits per second
 
@@ -44,16 +44,15 @@ uint8_t* Index(Enum* value) {
 
 void AddIdentity(DeviceProfile::Identity& id, std::vector<Field>& fields) {
   constexpr std::string_view kSection = "identity";
-  fields.insert(
-      fields.end(),
-      {{kSection, "name", &id.name, 1, 63},
-       {kSection, "vendor_id", &id.vendor_id, 1, 0xffffff, Quantity::kPlain, true},
-       {kSection, "vendor_part_id", &id.vendor_part_id, 1, 0xffff},
-       {kSection, "hw_ver", &id.hw_ver, 0, 0xffff},
-       {kSection, "fw_ver", &id.fw_ver, 1, 63},
-       {kSection, "board_id", &id.board_id, 1, 63},
-       {kSection, "link_layer", Index(&id.link_layer), 0, 0, Quantity::kPlain, false,
-        kLinkLayers}});
+  fields.insert(fields.end(),
+                {{kSection, "name", &id.name, 1, 63},
+                 {kSection, "vendor_id", &id.vendor_id, 1, 0xffffff, Quantity::kPlain, true},
+                 {kSection, "vendor_part_id", &id.vendor_part_id, 1, 0xffff},
+                 {kSection, "hw_ver", &id.hw_ver, 0, 0xffff},
+                 {kSection, "fw_ver", &id.fw_ver, 1, 63},
+                 {kSection, "board_id", &id.board_id, 1, 63},
+                 {kSection, "link_layer", Index(&id.link_layer), 0, 0, Quantity::kPlain, false,
+                  kLinkLayers}});
 }
 
 // Bounds come from the ring layouts: 16-bit WQE and 24-bit CQE indices, WQEs of at most 1008 bytes.
@@ -96,29 +95,27 @@ void AddLimits(DeviceProfile::Limits& limits, std::vector<Field>& fields) {
 
 void AddPort(DeviceProfile::Port& port, std::vector<Field>& fields) {
   constexpr std::string_view kSection = "port";
-  fields.insert(fields.end(),
-                {{kSection, "max_mtu", &port.max_mtu, 1, 5},
-                 {kSection, "active_mtu", &port.active_mtu, 1, 5},
-                 {kSection, "active_speed", &port.active_speed, 1, 128, Quantity::kPlain, false,
-                  {}, kSpeeds},
-                 {kSection, "active_width", &port.active_width, 1, 16, Quantity::kPlain, false,
-                  {}, kWidths},
-                 {kSection, "pkey_table_len", &port.pkey_table_len, 1, 128}});
+  fields.insert(
+      fields.end(),
+      {{kSection, "max_mtu", &port.max_mtu, 1, 5},
+       {kSection, "active_mtu", &port.active_mtu, 1, 5},
+       {kSection, "active_speed", &port.active_speed, 1, 128, Quantity::kPlain, false, {}, kSpeeds},
+       {kSection, "active_width", &port.active_width, 1, 16, Quantity::kPlain, false, {}, kWidths},
+       {kSection, "pkey_table_len", &port.pkey_table_len, 1, 128}});
 }
 
 void AddFeatures(DeviceProfile::Features& features, std::vector<Field>& fields) {
   constexpr std::string_view kSection = "features";
-  fields.insert(fields.end(),
-                {{kSection, "srq", &features.srq},
-                 {kSection, "srq_resize", &features.srq_resize},
-                 {kSection, "xrc", &features.xrc},
-                 {kSection, "rounding", Index(&features.rounding), 0, 0, Quantity::kPlain, false,
-                  kRoundings},
-                 {kSection, "srq_list_order", Index(&features.srq_list_order), 0, 0,
-                  Quantity::kPlain, false, kListOrders},
-                 {kSection, "limit_event_at_once", &features.limit_event_at_once},
-                 {kSection, "atomic_cap", Index(&features.atomic_cap), 0, 0, Quantity::kPlain,
-                  false, kAtomicCaps}});
+  fields.insert(fields.end(), {{kSection, "srq", &features.srq},
+                               {kSection, "srq_resize", &features.srq_resize},
+                               {kSection, "xrc", &features.xrc},
+                               {kSection, "rounding", Index(&features.rounding), 0, 0,
+                                Quantity::kPlain, false, kRoundings},
+                               {kSection, "srq_list_order", Index(&features.srq_list_order), 0, 0,
+                                Quantity::kPlain, false, kListOrders},
+                               {kSection, "limit_event_at_once", &features.limit_event_at_once},
+                               {kSection, "atomic_cap", Index(&features.atomic_cap), 0, 0,
+                                Quantity::kPlain, false, kAtomicCaps}});
 }
 
 void AddCosts(DeviceProfile::Costs& costs, std::vector<Field>& fields) {
@@ -204,9 +201,8 @@ std::string AcceptedValues(const Field& field) {
            " characters";
   }
   if (!field.names.empty()) {
-    return "one of " + Join(field.names, [](std::string_view name) {
-             return "\"" + std::string(name) + "\"";
-           });
+    return "one of " +
+           Join(field.names, [](std::string_view name) { return "\"" + std::string(name) + "\""; });
   }
   if (!field.codes.empty()) {
     return "one of " + Join(field.codes, [](uint32_t code) { return std::to_string(code); });

@@ -75,15 +75,15 @@ struct DeviceProfile {
     uint32_t max_pkeys = 0;
     uint32_t gid_table_len = 0;
     uint32_t num_comp_vectors = 0;
-    uint32_t local_ca_ack_delay = 0;     // coded as an ACK timeout
-    uint64_t hca_core_clock_khz = 0;     // of completion timestamps and ibv_query_rt_values_ex
+    uint32_t local_ca_ack_delay = 0;  // coded as an ACK timeout
+    uint64_t hca_core_clock_khz = 0;  // of completion timestamps and ibv_query_rt_values_ex
     uint64_t completion_timestamp_mask = 0;
     uint32_t phys_port_cnt = 1;
   };
 
   struct Port {
-    uint32_t max_mtu = 0;     // code 1..5: 256..4096 bytes
-    uint32_t active_mtu = 0;  // the same
+    uint32_t max_mtu = 0;       // code 1..5: 256..4096 bytes
+    uint32_t active_mtu = 0;    // the same
     uint32_t active_speed = 0;  // per lane: 1 2.5, 2 5, 4 10, 8 10, 16 14, 32 25, 64 50 Gb/s
     uint32_t active_width = 0;  // 1 1x, 2 4x, 4 8x, 8 12x, 16 2x
     uint32_t pkey_table_len = 0;
@@ -101,14 +101,14 @@ struct DeviceProfile {
 
   // What a step takes on the device, for the paced and the virtual clock.
   struct Costs {
-    Duration doorbell_latency = 0;     // CPU's store until the device has seen it
-    Duration pcie_read_latency = 0;    // host memory read, first byte
-    Duration pcie_write_latency = 0;   // posted write until it is visible to the CPU
+    Duration doorbell_latency = 0;      // CPU's store until the device has seen it
+    Duration pcie_read_latency = 0;     // host memory read, first byte
+    Duration pcie_write_latency = 0;    // posted write until it is visible to the CPU
     uint64_t pcie_bits_per_second = 0;  // each direction, after the link layer
-    Duration wqe_fetch = 0;            // per WQE of a list that can be read ahead
-    Duration packet_processing = 0;    // per packet and direction, in the pipeline
-    Duration cqe_write = 0;            // per completion
-    Duration event_latency = 0;        // event queue entry until the program's fd is readable
+    Duration wqe_fetch = 0;             // per WQE of a list that can be read ahead
+    Duration packet_processing = 0;     // per packet and direction, in the pipeline
+    Duration cqe_write = 0;             // per completion
+    Duration event_latency = 0;         // event queue entry until the program's fd is readable
     uint64_t wire_bits_per_second = 0;
     Duration wire_propagation = 0;     // between two ports, cables and switches
     uint32_t wire_overhead_bytes = 0;  // per packet, on top of what lies from BTH to the payload

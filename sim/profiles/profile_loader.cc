@@ -93,7 +93,8 @@ class Overlay {
           return Refuse(text, field->full_name() + " has value, unit and source, not \"" +
                                   std::string(part.str()) + "\"");
         }
-        if (!ReadText(text, std::string(part.str()), part == "unit" ? &unit : &source)) return false;
+        if (!ReadText(text, std::string(part.str()), part == "unit" ? &unit : &source))
+          return false;
       }
       value = table->get("value");
       if (value == nullptr) return Refuse(node, field->full_name() + " has no value");
@@ -149,8 +150,7 @@ class Overlay {
     }
     if (auto* index = std::get_if<uint8_t*>(&field.target)) {
       if (!node.is_string()) return RefuseValue(field, node);
-      const auto name =
-          std::find(field.names.begin(), field.names.end(), node.as_string()->get());
+      const auto name = std::find(field.names.begin(), field.names.end(), node.as_string()->get());
       if (name == field.names.end()) return RefuseValue(field, node);
       **index = static_cast<uint8_t>(name - field.names.begin());
       return true;

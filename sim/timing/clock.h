@@ -21,9 +21,12 @@ enum class ClockMode : uint8_t {
 // "wall", "paced", "virtual": the names on the command line.
 constexpr std::string_view ClockModeName(ClockMode mode) {
   switch (mode) {
-    case ClockMode::kWall: return "wall";
-    case ClockMode::kPaced: return "paced";
-    case ClockMode::kVirtual: return "virtual";
+    case ClockMode::kWall:
+      return "wall";
+    case ClockMode::kPaced:
+      return "paced";
+    case ClockMode::kVirtual:
+      return "virtual";
   }
   return "?";
 }

@@ -118,8 +118,8 @@ class EventQueue {
   mutable Time earliest_ = kNever;
   mutable bool earliest_is_exact_ = true;
   size_t size_ = 0;
-  uint32_t used_levels_ = 0;                        // bit n: level n has timers
-  std::array<uint64_t, kLevels> used_slots_{};      // bit n: slot n of the level has
+  uint32_t used_levels_ = 0;                              // bit n: level n has timers
+  std::array<uint64_t, kLevels> used_slots_{};            // bit n: slot n of the level has
   std::array<ListLink, kLevels * kSlotsPerLevel> lists_;  // sentinels
 };
 

@@ -43,8 +43,16 @@ int ShowStats(const std::string& fabric, const std::string& directory, std::ostr
       return 1;
     }
   }
-  if (fabrics.empty()) out << "no fabric: no simulated device is open\n";
-  for (const FabricInfo& info : fabrics) PrintFabric(info, out);
+  size_t abandoned = 0;
+  for (const FabricInfo& info : fabrics) {
+    if (fabric.empty() && info.problem.empty() && info.processes.empty()) {
+      ++abandoned;
+    } else {
+      PrintFabric(info, out);
+    }
+  }
+  if (abandoned == fabrics.size()) out << "no simulated device is open\n";
+  if (abandoned != 0) out << abandoned << " abandoned fabric(s): clean removes them\n";
   return 0;
 }
 

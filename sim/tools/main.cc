@@ -53,9 +53,8 @@ int main(int argc, char** argv) {
   CLI::App* stats =
       app.add_subcommand("stats", "Prints the counters of every process that uses devices now.");
   stats->add_option("-f,--fabric", fabric, "only this fabric")->envname("SIMHCA_FABRIC");
-  stats->callback([&] {
-    status = simhca::ShowStats(fabric, simhca::kFabricDirectory, std::cout, std::cerr);
-  });
+  stats->callback(
+      [&] { status = simhca::ShowStats(fabric, simhca::kFabricDirectory, std::cout, std::cerr); });
 
   CLI::App* clean = app.add_subcommand(
       "clean", "Removes what killed processes left in shared memory; spares fabrics in use.");

@@ -23,9 +23,7 @@ inline T LoadOnce(const std::byte* bytes) {
 
 }  // namespace wire_internal
 
-inline uint8_t LoadByte(const std::byte* bytes) {
-  return wire_internal::LoadOnce<uint8_t>(bytes);
-}
+inline uint8_t LoadByte(const std::byte* bytes) { return wire_internal::LoadOnce<uint8_t>(bytes); }
 
 inline uint16_t LoadBe16(const std::byte* bytes) {
   const uint16_t value = wire_internal::LoadOnce<uint16_t>(bytes);

@@ -102,10 +102,14 @@ constexpr uint8_t RnrTimerCode(uint8_t syndrome) { return syndrome & 0x1f; }
 
 constexpr Kind KindOf(uint8_t syndrome) {
   switch (syndrome >> 5) {
-    case 0: return Kind::kAck;
-    case 1: return Kind::kRnrNak;
-    case 3: return Kind::kNak;
-    default: return Kind::kReserved;
+    case 0:
+      return Kind::kAck;
+    case 1:
+      return Kind::kRnrNak;
+    case 3:
+      return Kind::kNak;
+    default:
+      return Kind::kReserved;
   }
 }
 
@@ -133,9 +137,7 @@ struct ImmDt {
 
   uint32_t data = 0;  // big-endian by the program's doing; never converted here
 
-  static ImmDt Parse(const std::byte* bytes) {
-    return {wire_internal::LoadOnce<uint32_t>(bytes)};
-  }
+  static ImmDt Parse(const std::byte* bytes) { return {wire_internal::LoadOnce<uint32_t>(bytes)}; }
   void Emit(std::byte* bytes) const { std::memcpy(bytes, &data, sizeof(data)); }
 };
 

@@ -62,20 +62,20 @@ namespace wire_internal {
 
 // What an operation is and which headers it carries.
 enum : uint16_t {
-  kStarts = 1 << 0,     // first packet of its message
-  kEnds = 1 << 1,       // last packet of its message
+  kStarts = 1 << 0,  // first packet of its message
+  kEnds = 1 << 1,    // last packet of its message
   kSend = 1 << 2,
   kWrite = 1 << 3,
-  kRead = 1 << 4,       // READ request
-  kAtomic = 1 << 5,     // atomic request
-  kResponse = 1 << 6,   // travels from the responder to the requester
+  kRead = 1 << 4,      // READ request
+  kAtomic = 1 << 5,    // atomic request
+  kResponse = 1 << 6,  // travels from the responder to the requester
   kHasImmediate = 1 << 7,
   kHasInvalidate = 1 << 8,
   kHasReth = 1 << 9,
   kHasAeth = 1 << 10,
-  kOnUc = 1 << 11,      // exists for UC
-  kOnUd = 1 << 12,      // exists for UD
-  kOnRc = 1 << 13,      // exists for RC and XRC
+  kOnUc = 1 << 11,  // exists for UC
+  kOnUd = 1 << 12,  // exists for UD
+  kOnRc = 1 << 13,  // exists for RC and XRC
 };
 
 inline constexpr std::array<uint16_t, 32> kTraits = [] {
@@ -117,11 +117,16 @@ constexpr bool Known(Opcode opcode) {
   const uint16_t traits = TraitsOf(OperationOf(opcode));
   switch (TransportOf(opcode)) {
     case Transport::kRc:
-    case Transport::kXrc: return (traits & kOnRc) != 0;
-    case Transport::kUc: return (traits & kOnUc) != 0;
-    case Transport::kUd: return (traits & kOnUd) != 0;
-    case Transport::kCongestion: return opcode == Opcode::kCongestionNotification;
-    case Transport::kRd: break;
+    case Transport::kXrc:
+      return (traits & kOnRc) != 0;
+    case Transport::kUc:
+      return (traits & kOnUc) != 0;
+    case Transport::kUd:
+      return (traits & kOnUd) != 0;
+    case Transport::kCongestion:
+      return opcode == Opcode::kCongestionNotification;
+    case Transport::kRd:
+      break;
   }
   return false;
 }

@@ -28,7 +28,8 @@ std::string Refusal(std::string_view toml) {
 }
 
 TEST(BuiltinProfileTest, AllLoadAndAreNamedAfterTheirFile) {
-  EXPECT_THAT(BuiltinProfileNames(), testing::IsSupersetOf({"connectx5", "connectx6dx", "generic"}));
+  EXPECT_THAT(BuiltinProfileNames(),
+              testing::IsSupersetOf({"connectx5", "connectx6dx", "generic"}));
   for (std::string_view name : BuiltinProfileNames()) {
     EXPECT_EQ(Builtin(name).identity.name, name);
   }
@@ -140,9 +141,8 @@ TEST(ProfileLoaderTest, WrongValuesAreRefusedWithLineAndRange) {
   EXPECT_THAT(Refusal("[features]\nrounding = \"up\""), HasSubstr("one of \"exact\", \"mlx5\""));
   EXPECT_THAT(Refusal("[port]\nactive_width = 3"), HasSubstr("one of 1, 2, 4, 8, 16"));
   EXPECT_THAT(Refusal("[identity]\nfw_ver = \"\""), HasSubstr("1 to 63 characters"));
-  EXPECT_THAT(
-      Refusal("[costs]\nwqe_fetch = { value = 2000, unit = \"ms\", source = \"assumed\" }"),
-      HasSubstr("0 ps to 1000 ms"));
+  EXPECT_THAT(Refusal("[costs]\nwqe_fetch = { value = 2000, unit = \"ms\", source = \"assumed\" }"),
+              HasSubstr("0 ps to 1000 ms"));
 }
 
 TEST(ProfileLoaderTest, UnknownKeysAreRefusedWithTheAcceptedOnes) {

@@ -166,8 +166,7 @@ TEST_F(EventQueueTest, AskingForTheNextTimeDoesNotHinderEarlierTimers) {
 }
 
 TEST_F(EventQueueTest, TheWholeRangeOfTimeIsUsable) {
-  std::vector<Time> times = {0, 1, 63, 64, 4095, 4096, kSecond, 100 * 86'400 * kSecond,
-                             kNever - 1};
+  std::vector<Time> times = {0, 1, 63, 64, 4095, 4096, kSecond, 100 * 86'400 * kSecond, kNever - 1};
   for (auto time = times.rbegin(); time != times.rend(); ++time) {
     queue_.Schedule(Add().timer, *time);
   }

@@ -56,7 +56,7 @@ class FabricCommandsTest : public testing::Test {
 
 TEST_F(FabricCommandsTest, StatsSaysWhenNothingIsOpen) {
   EXPECT_EQ(ShowStats("", directory_, out_, errors_), 0);
-  EXPECT_THAT(out_.str(), HasSubstr("no fabric"));
+  EXPECT_THAT(out_.str(), HasSubstr("no simulated device is open"));
 }
 
 TEST_F(FabricCommandsTest, StatsShowsTheCountersOfLivingProcesses) {
@@ -67,6 +67,13 @@ TEST_F(FabricCommandsTest, StatsShowsTheCountersOfLivingProcesses) {
   EXPECT_THAT(out_.str(), HasSubstr("process " + std::to_string(getpid())));
   EXPECT_THAT(out_.str(), ContainsRegex("packets_sent +1234"));
   EXPECT_THAT(out_.str(), Not(HasSubstr("packets_received")));
+}
+
+TEST_F(FabricCommandsTest, StatsOnlyCountsWhatIsAbandoned) {
+  LeaveBehind("left");
+  EXPECT_EQ(ShowStats("", directory_, out_, errors_), 0);
+  EXPECT_THAT(out_.str(), HasSubstr("1 abandoned fabric(s)"));
+  EXPECT_THAT(out_.str(), Not(HasSubstr("left")));
 }
 
 TEST_F(FabricCommandsTest, StatsOfOneFabricOnly) {

@@ -76,9 +76,9 @@ TEST(ExtensionHeaderTest, FieldsLieWhereTheWireHasThem) {
   EXPECT_EQ(Emitted(Aeth{syndrome::kNakSequence, 0xff010203}), "60010203");
   EXPECT_EQ(Emitted(Ieth{0x01020304}), "01020304");
   EXPECT_EQ(Emitted(Deth{0x11111111, 0x00abcdef}), "1111111100abcdef");
-  EXPECT_EQ(Emitted(AtomicEth{0x0102030405060708, 0x0a0b0c0d, 0x1112131415161718,
-                              0x2122232425262728}),
-            "01020304050607080a0b0c0d11121314151617182122232425262728");
+  EXPECT_EQ(
+      Emitted(AtomicEth{0x0102030405060708, 0x0a0b0c0d, 0x1112131415161718, 0x2122232425262728}),
+      "01020304050607080a0b0c0d11121314151617182122232425262728");
   EXPECT_EQ(Emitted(AtomicAck{0x0102030405060708}), "0102030405060708");
   EXPECT_EQ(Emitted(XrcEth{0xff123456}), "00123456");
 }
@@ -186,8 +186,8 @@ TEST(PsnTest, DistanceIsSignedOnTheCircle) {
 
 TEST(TimersTest, AllRnrDelaysAsPublished) {
   constexpr double kMilliseconds[32] = {
-      655.36, 0.01, 0.02, 0.03, 0.04, 0.06,  0.08,  0.12,  0.16,  0.24,  0.32,
-      0.48,   0.64, 0.96, 1.28, 1.92, 2.56,  3.84,  5.12,  7.68,  10.24, 15.36,
+      655.36, 0.01,  0.02,  0.03,  0.04,  0.06,   0.08,   0.12,   0.16,   0.24,  0.32,
+      0.48,   0.64,  0.96,  1.28,  1.92,  2.56,   3.84,   5.12,   7.68,   10.24, 15.36,
       20.48,  30.72, 40.96, 61.44, 81.92, 122.88, 163.84, 245.76, 327.68, 491.52};
   for (int code = 0; code < 32; ++code) {
     EXPECT_EQ(RnrDelay(static_cast<uint8_t>(code)) / (10 * kMicrosecond),
