@@ -77,6 +77,7 @@ run_pair() {
 show_logs() {
   local side
   for side in server client; do
+    [[ -s $work/$side ]] || continue
     echo "---- $side"
     tail -n 40 "$work/$side"
   done

@@ -44,6 +44,9 @@ watches_events() {
   kill "$pid"
   wait "$pid"
   expect_eq $? 143 "status after SIGTERM"
+  # A process that was killed removes nothing; the next one on the fabric does.
+  under_shim ibv_devinfo -d simhca0 || fail "ibv_devinfo: exit $?"
+  expect_nothing_left
 }
 
 pingpong() {
