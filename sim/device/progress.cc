@@ -19,6 +19,10 @@ constexpr uint32_t kRoundsPerDoorbell = 4;
 constexpr uint32_t kStepsPerTimerCheck = 8;
 constexpr int kSpinsBeforeYield = 64;
 constexpr int kPollsBeforeYield = 4;  // lost in a row
+// A program polls as if its device worked for itself.  Here the peer may be waiting for this very
+// core: after some 20 us without anything to do, it is let in now and then.
+constexpr uint32_t kIdlePollsBeforeYield = 1000;
+constexpr uint32_t kIdlePollsPerYield = 32;
 
 void Pause() {
 #if defined(__x86_64__)
@@ -151,6 +155,7 @@ void Progress::Poll() {
     return;
   }
   CountCall();
+  bool yield = false;
   if (virtual_time()) {
     PollVirtual();
   } else {
@@ -159,9 +164,11 @@ void Progress::Poll() {
       program_polls_.store(true, std::memory_order_release);
       fabric.Wake();
     }
-    Step();
+    idle_polls_ = Step() ? 0 : idle_polls_ + 1;
+    yield = idle_polls_ > kIdlePollsBeforeYield && idle_polls_ % kIdlePollsPerYield == 0;
   }
   Unlock();
+  if (yield) sched_yield();
 }
 
 void Progress::NoteProductive() {

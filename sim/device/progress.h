@@ -101,6 +101,7 @@ class Progress final : public Services, private PacketHandler {
   QueuePairTable queue_pairs_;
   uint32_t armed_queues_ = 0;
   uint32_t steps_ = 0;
+  uint32_t idle_polls_ = 0;  // in a row
 
   alignas(64) std::atomic<bool> locked_{false};
   alignas(64) DoorbellList doorbells_;

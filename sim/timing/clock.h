@@ -77,13 +77,14 @@ class VirtualClock final : public Clock {
 
 // How far virtual time may move at each idle call: 100 ns at first, and 1/16 of the time that the
 // streak has lasted, so that a stall of any length takes few calls and yet a caller can act within
-// about 6 % of a chosen delay.
+// about 6 % of a chosen delay.  Never more than a second at once: a sender may be retrying all that
+// time, and other threads wait meanwhile.
 class IdleStreak {
  public:
   // The largest step of the idle call that is being made, which is then counted as taken.  A step
   // that ends early is corrected with Undo.
   Duration NextStep() {
-    const Duration step = std::max(kShortestStep, length_ / 16);
+    const Duration step = std::clamp(length_ / 16, kShortestStep, kLongestStep);
     length_ += step;
     return step;
   }
@@ -98,6 +99,7 @@ class IdleStreak {
 
  private:
   static constexpr Duration kShortestStep = 100 * kNanosecond;
+  static constexpr Duration kLongestStep = kSecond;
   Duration length_ = 0;
 };
 

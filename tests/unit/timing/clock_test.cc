@@ -74,6 +74,11 @@ TEST(IdleStreakTest, LongestRnrStallTakesAFewHundredSteps) {
   EXPECT_LT(steps, 300);
 }
 
+TEST(IdleStreakTest, NoStepIsLongerThanASecond) {
+  IdleStreak streak;
+  for (int i = 0; i < 100'000; ++i) ASSERT_LE(streak.NextStep(), kSecond);
+}
+
 TEST(IdleStreakTest, AProductiveCallStartsANewStreak) {
   IdleStreak streak;
   for (int i = 0; i < 100; ++i) streak.NextStep();
