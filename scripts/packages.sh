@@ -2,7 +2,7 @@
 
 # What each job needs beyond the jobs before it.
 packages_build="g++ binutils bazel-bootstrap bazel-platforms bazel-rules-java libibverbs-dev
-  libboost-dev libcli11-dev libfmt-dev libspdlog-dev libtomlplusplus-dev libgtest-dev libgmock-dev
+  libboost-dev libcli11-dev libfmt-dev libtomlplusplus-dev libgtest-dev libgmock-dev
   libbenchmark-dev"
 packages_demo="ibverbs-utils"
 packages_bench="perftest"

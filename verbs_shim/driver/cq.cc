@@ -71,11 +71,11 @@ int CheckRequest(const Context& context, const Request& request) {
   if (request.channel == nullptr) return 0;
   const Channel* channel = FromVerbs(request.channel);
   if (const int error = CheckChannel(channel)) {
-    return Refuse(error, request.verb, object, "channel {} is not one", fmt::ptr(channel));
+    return Refuse(error, request.verb, object, "channel {} is not one", static_cast<const void*>(channel));
   }
   if (channel->context != &context) {
     return Refuse(ENOENT, request.verb, object, "channel {} is of another context",
-                  fmt::ptr(channel));
+                  static_cast<const void*>(channel));
   }
   return 0;
 }
@@ -139,8 +139,8 @@ uint32_t CountUnpolled(const Cq& cq) {
 
 }  // namespace
 
-ibv_cq* CreateCq(ibv_context* public_context, int cqe, void* cq_context,
-                 ibv_comp_channel* channel, int comp_vector) {
+ibv_cq* CreateCq(ibv_context* public_context, int cqe, void* cq_context, ibv_comp_channel* channel,
+                 int comp_vector) {
   Context* context;
   if (const int error = FindContext(public_context, &context)) {
     return Null(Refuse(error, "ibv_create_cq", public_context, "not an open context"));

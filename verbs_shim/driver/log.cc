@@ -1,5 +1,8 @@
+// The one file that compiles the library behind the declarations in log.h.
+#define FMT_HEADER_ONLY 1
 #include "verbs_shim/driver/log.h"
 
+#include <fmt/format.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
@@ -21,10 +24,13 @@ std::optional<LogLevel> ParseLogLevel(std::string_view name) {
 
 void WriteLogLine(LogLevel level, std::string_view text) {
   const int saved_errno = errno;
-  const std::string line = fmt::format("simhca: {}: {}\n", kNames[static_cast<int>(level)], text);
-  [[maybe_unused]] const long written =
-      syscall(SYS_write, STDERR_FILENO, line.data(), line.size());
+  const std::string line = Format("simhca: {}: {}\n", kNames[static_cast<int>(level)], text);
+  [[maybe_unused]] const long written = syscall(SYS_write, STDERR_FILENO, line.data(), line.size());
   errno = saved_errno;
+}
+
+std::string FormatArguments(fmt::string_view format, fmt::format_args arguments) {
+  return fmt::vformat(format, arguments);
 }
 
 const char* ErrnoName(int error) {

@@ -28,9 +28,18 @@ inline bool LogEnabled(LogLevel level) {
 // Writes "simhca: LEVEL: TEXT" and a newline to standard error with one system call.
 void WriteLogLine(LogLevel level, std::string_view text);
 
+// fmt::format, of which only the declarations are needed here: the library itself is compiled into
+// log.cc, once.
+std::string FormatArguments(fmt::string_view format, fmt::format_args arguments);
+
+template <typename... Args>
+std::string Format(fmt::format_string<Args...> format, Args&&... args) {
+  return FormatArguments(format, fmt::make_format_args(args...));
+}
+
 template <typename... Args>
 void Log(LogLevel level, fmt::format_string<Args...> format, Args&&... args) {
-  if (LogEnabled(level)) WriteLogLine(level, fmt::format(format, std::forward<Args>(args)...));
+  if (LogEnabled(level)) WriteLogLine(level, Format(format, std::forward<Args>(args)...));
 }
 
 // "EINVAL" and so on.
@@ -43,9 +52,8 @@ template <typename... Args>
 [[gnu::cold, gnu::noinline]] int Refuse(int error, const char* verb, const void* object,
                                         fmt::format_string<Args...> rule, Args&&... args) {
   if (LogEnabled(LogLevel::kWarn)) {
-    WriteLogLine(LogLevel::kWarn,
-                 fmt::format("{}({}): {}: {}", verb, object, ErrnoName(error),
-                             fmt::format(rule, std::forward<Args>(args)...)));
+    WriteLogLine(LogLevel::kWarn, Format("{}({}): {}: {}", verb, object, ErrnoName(error),
+                                         Format(rule, std::forward<Args>(args)...)));
   }
   return error;
 }

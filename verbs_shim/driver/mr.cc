@@ -16,11 +16,10 @@ namespace {
 
 constexpr uint64_t kPageMask = 4095;
 
-constexpr uint32_t kKnownAccess = IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE |
-                                  IBV_ACCESS_REMOTE_READ | IBV_ACCESS_REMOTE_ATOMIC |
-                                  IBV_ACCESS_MW_BIND | IBV_ACCESS_ZERO_BASED |
-                                  IBV_ACCESS_ON_DEMAND | IBV_ACCESS_HUGETLB |
-                                  uint32_t{IBV_ACCESS_OPTIONAL_RANGE};
+constexpr uint32_t kKnownAccess =
+    IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_READ |
+    IBV_ACCESS_REMOTE_ATOMIC | IBV_ACCESS_MW_BIND | IBV_ACCESS_ZERO_BASED | IBV_ACCESS_ON_DEMAND |
+    IBV_ACCESS_HUGETLB | uint32_t{IBV_ACCESS_OPTIONAL_RANGE};
 // Hints without an effect here.
 constexpr uint32_t kIgnoredAccess = IBV_ACCESS_HUGETLB | uint32_t{IBV_ACCESS_OPTIONAL_RANGE};
 
@@ -157,7 +156,7 @@ int ReregMr(ibv_mr* public_mr, int flags, ibv_pd* public_pd, void* addr, size_t 
   Context* context = mr->context;
   Pd* pd = has(IBV_REREG_MR_CHANGE_PD) ? FromVerbs(public_pd) : mr->pd;
   if (const int error = CheckObject(pd)) {
-    return refused(Refuse(error, kVerb, public_mr, "pd {} is not one", fmt::ptr(public_pd)));
+    return refused(Refuse(error, kVerb, public_mr, "pd {} is not one", static_cast<const void*>(public_pd)));
   }
   if (pd->context != context) {
     return refused(Refuse(ENOENT, kVerb, public_mr, "the PD is of another context"));

@@ -51,12 +51,12 @@ int Process::Configure() {
 std::string Process::ReadSettings() {
   if (const char* level = Setting("SIMHCA_LOG")) {
     const std::optional<LogLevel> parsed = ParseLogLevel(level);
-    if (!parsed) return fmt::format("SIMHCA_LOG={}: not one of {}", level, kLogLevelNames);
+    if (!parsed) return Format("SIMHCA_LOG={}: not one of {}", level, kLogLevelNames);
     log_level.store(*parsed, std::memory_order_relaxed);
   }
   if (const char* clock = Setting("SIMHCA_CLOCK")) {
     const std::optional<ClockMode> parsed = ParseClockMode(clock);
-    if (!parsed) return fmt::format("SIMHCA_CLOCK={}: not one of wall, paced, virtual", clock);
+    if (!parsed) return Format("SIMHCA_CLOCK={}: not one of wall, paced, virtual", clock);
     options_.clock = *parsed;
   }
   if (const char* seed = Setting("SIMHCA_SEED")) {
@@ -64,7 +64,7 @@ std::string Process::ReadSettings() {
     errno = 0;
     options_.seed = std::strtoull(seed, &end, 0);
     if (*end != '\0' || *seed == '-' || errno != 0) {
-      return fmt::format("SIMHCA_SEED={}: not a number of 0 to 2^64 - 1", seed);
+      return Format("SIMHCA_SEED={}: not a number of 0 to 2^64 - 1", seed);
     }
   }
   if (const char* fabric = Setting("SIMHCA_FABRIC")) options_.fabric = fabric;
@@ -105,8 +105,7 @@ int Process::Open(const ListedDevice& device, Device** opened) {
     std::string error;
     const int result = Engine::Start(options_, &engine_, &error);
     if (result != 0) {
-      ReportError(fmt::format("cannot open {}: {} ({})", device.verbs.name, error,
-                              ErrnoName(result)));
+      ReportError(Format("cannot open {}: {} ({})", device.verbs.name, error, ErrnoName(result)));
       return result;
     }
   }
@@ -129,7 +128,7 @@ void Process::ChildAfterFork() {
   if (engine_ != nullptr) {
     engine_->Abandon();
     // Not destroyed: that would take leave of the fabric on the parent's behalf.
-    [[maybe_unused]] Engine* const left_alone = engine_.release();
+    abandoned_.push_back(engine_.release());
   }
   mutex_.unlock();
 }

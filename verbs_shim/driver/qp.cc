@@ -24,7 +24,8 @@ bool IsKnownType(ibv_qp_type type) {
     case IBV_QPT_RAW_PACKET:
     case IBV_QPT_XRC_SEND:
     case IBV_QPT_XRC_RECV:
-    case IBV_QPT_DRIVER: return true;
+    case IBV_QPT_DRIVER:
+      return true;
   }
   return false;
 }
@@ -40,12 +41,11 @@ struct Parts {
 template <typename Object>
 int CheckPart(const char* verb, const Context* context, const char* name, const Object* object) {
   if (const int error = CheckObject(object)) {
-    return Refuse(error, verb, &context->verbs.context, "{} {} is not one", name,
-                  fmt::ptr(object));
+    return Refuse(error, verb, &context->verbs.context, "{} {} is not one", name, static_cast<const void*>(object));
   }
   if (object->context != context) {
     return Refuse(ENOENT, verb, &context->verbs.context, "{} {} is of another context", name,
-                  fmt::ptr(object));
+                  static_cast<const void*>(object));
   }
   return 0;
 }
@@ -153,8 +153,8 @@ ibv_qp* Create(const char* verb, Context* context, ibv_qp_init_attr_ex* attr, bo
   qp->cap = sizes.granted;
   if (!AllocateQueues(qp.get(), sizes)) return Null(ENOMEM);
   if (const int error = CreateOnDevice(qp.get())) {
-    return Null(Refuse(error, verb, context->Public(), "the device refused type {}",
-                       int(attr->qp_type)));
+    return Null(
+        Refuse(error, verb, context->Public(), "the device refused type {}", int(attr->qp_type)));
   }
   FillPublic(qp.get(), *attr);
   attr->cap = sizes.granted;
@@ -235,8 +235,8 @@ ibv_qp* CreateQpEx(ibv_context* public_context, ibv_qp_init_attr_ex* init_attr) 
                        mask & ~kSupportedMask));
   }
   if ((mask & IBV_QP_INIT_ATTR_CREATE_FLAGS) != 0 && init_attr->create_flags != 0) {
-    return Null(Refuse(EINVAL, kVerb, public_context, "create_flags {:#x}",
-                       init_attr->create_flags));
+    return Null(
+        Refuse(EINVAL, kVerb, public_context, "create_flags {:#x}", init_attr->create_flags));
   }
   const bool wr_functions = (mask & IBV_QP_INIT_ATTR_SEND_OPS_FLAGS) != 0;
   ibv_qp_init_attr_ex attr = *init_attr;
@@ -266,9 +266,8 @@ int ModifyQp(ibv_qp* public_qp, ibv_qp_attr* attr, int mask) {
       ((mask & IBV_QP_CUR_STATE) != 0 && attr->cur_qp_state > IBV_QPS_ERR)) {
     return Refuse(EINVAL, kVerb, public_qp, "no such state");
   }
-  const ModifyQpCommand command{.qpn = qp->number,
-                                .mask = static_cast<uint32_t>(mask),
-                                .attributes = ToDevice(*attr, mask)};
+  const ModifyQpCommand command{
+      .qpn = qp->number, .mask = static_cast<uint32_t>(mask), .attributes = ToDevice(*attr, mask)};
   ReleasedWqe released;
   if (const int error = qp->context->device->ModifyQp(command, &released)) {
     return Refuse(error, kVerb, public_qp,

@@ -123,10 +123,10 @@ ibv_srq* Create(const char* verb, Pd* pd, void* srq_context, ibv_srq_attr* attr)
 int CheckPd(const char* verb, const void* object, ibv_pd* public_pd, const Context* context) {
   Pd* pd = FromVerbs(public_pd);
   if (const int error = CheckObject(pd)) {
-    return Refuse(error, verb, object, "pd {} is not one", fmt::ptr(public_pd));
+    return Refuse(error, verb, object, "pd {} is not one", static_cast<const void*>(public_pd));
   }
   if (context != nullptr && pd->context != context) {
-    return Refuse(ENOENT, verb, object, "pd {} is of another context", fmt::ptr(public_pd));
+    return Refuse(ENOENT, verb, object, "pd {} is of another context", static_cast<const void*>(public_pd));
   }
   return 0;
 }
@@ -151,9 +151,9 @@ int Modify(Srq* srq, const ibv_srq_attr& attr, int mask) {
   }
   if ((mask & IBV_SRQ_MAX_WR) == 0) {
     const int error = context->device->ModifySrq(command);
-    return error == 0 ? 0
-                      : Refuse(error, kVerb, &srq->verbs, "limit {} is out of range",
-                               attr.srq_limit);
+    return error == 0
+               ? 0
+               : Refuse(error, kVerb, &srq->verbs, "limit {} is out of range", attr.srq_limit);
   }
   if (attr.max_wr == 0 || attr.max_wr > context->profile.limits.max_srq_wr) {
     return Refuse(EINVAL, kVerb, &srq->verbs, "max_wr {} is not in 1..{}", attr.max_wr,
