@@ -24,9 +24,7 @@ struct Channel {
   EventFile events;
 };
 
-inline Channel* FromVerbs(ibv_comp_channel* channel) {
-  return reinterpret_cast<Channel*>(channel);
-}
+inline Channel* FromVerbs(ibv_comp_channel* channel) { return reinterpret_cast<Channel*>(channel); }
 
 // 0, EINVAL (null, freed, another kind of object) or ENOENT (context overwritten).
 int CheckChannel(const Channel* channel);

@@ -92,11 +92,21 @@ void FillOperations(verbs_context* verbs) {
 void BuryObjectsOf(Context* context) {
   for (const ObjectRegistry::Found& found : Objects().ObjectsOf(context)) {
     switch (found.kind) {
-      case Kind::kPd: Retire(static_cast<Pd*>(found.object)); break;
-      case Kind::kMr: Retire(static_cast<Mr*>(found.object)); break;
-      case Kind::kCq: Retire(static_cast<Cq*>(found.object)); break;
-      case Kind::kSrq: Retire(static_cast<Srq*>(found.object)); break;
-      case Kind::kQp: Retire(static_cast<Qp*>(found.object)); break;
+      case Kind::kPd:
+        Retire(static_cast<Pd*>(found.object));
+        break;
+      case Kind::kMr:
+        Retire(static_cast<Mr*>(found.object));
+        break;
+      case Kind::kCq:
+        Retire(static_cast<Cq*>(found.object));
+        break;
+      case Kind::kSrq:
+        Retire(static_cast<Srq*>(found.object));
+        break;
+      case Kind::kQp:
+        Retire(static_cast<Qp*>(found.object));
+        break;
       case Kind::kChannel: {
         auto* channel = static_cast<Channel*>(found.object);
         channel->events.Close();
@@ -104,7 +114,8 @@ void BuryObjectsOf(Context* context) {
         break;
       }
       case Kind::kDevice:
-      case Kind::kContext: break;
+      case Kind::kContext:
+        break;
     }
   }
 }
@@ -145,8 +156,8 @@ ibv_context* OpenDevice(ibv_device* public_device) {
   if (const int error = device->OpenContext(command, &context->number)) {
     return Null(Refuse(error, kVerb, public_device, "the device refused"));
   }
-  const int command_file = MakeCommandFile(*context);
-  if (command_file < 0) {
+  context->command_file = MakeCommandFile(*context);
+  if (context->command_file < 0) {
     const int error = errno;
     device->CloseContext(context->number);
     return Null(Refuse(error, kVerb, public_device, "no file descriptor"));
@@ -156,7 +167,7 @@ ibv_context* OpenDevice(ibv_device* public_device) {
   }
   ibv_context& verbs = context->verbs.context;
   verbs.device = public_device;
-  verbs.cmd_fd = command_file;
+  verbs.cmd_fd = context->command_file;
   verbs.async_fd = context->async_events.fd();
   verbs.num_comp_vectors = static_cast<int>(context->profile.limits.num_comp_vectors);
   pthread_mutex_init(&verbs.mutex, nullptr);
@@ -173,7 +184,7 @@ int CloseDevice(ibv_context* public_context) {
   context->device->CloseContext(context->number);
   BuryObjectsOf(context);
   context->async_events.Close();
-  syscall(SYS_close, context->verbs.context.cmd_fd);
+  syscall(SYS_close, context->command_file);
   Objects().Retire(public_context, context,
                    [](void* memory) { delete static_cast<Context*>(memory); });
   return 0;

@@ -45,7 +45,8 @@ struct Context {
   const DeviceProfile& profile;
   const ListedDevice& listed;
   const bool virtual_time;
-  uint32_t number = 0;  // the device's name for this context
+  uint32_t number = 0;    // the device's name for this context
+  int command_file = -1;  // cmd_fd
   // Nanoseconds since 1970 at the device clock's zero.
   int64_t wallclock_epoch = 0;
 

@@ -33,8 +33,9 @@ struct Cq {
                          (owner & 1) == mlx5::Cqe::OwnerBit(index, entries);
     return written ? cqe : nullptr;
   }
-  void Advance() { consumer.store(consumer.load(std::memory_order_relaxed) + 1,
-                                  std::memory_order_relaxed); }
+  void Advance() {
+    consumer.store(consumer.load(std::memory_order_relaxed) + 1, std::memory_order_relaxed);
+  }
   // Gives what has been consumed back to the device.
   void PublishConsumer() {
     record.Store(mlx5::kConsumerRecord, consumer.load(std::memory_order_relaxed) & 0xffffff);
@@ -53,8 +54,8 @@ struct Cq {
   SpinLock lock;  // guards all below; taken before an SRQ's
   mlx5::Cqe* ring = nullptr;
   uint32_t entries = 0;
-  std::atomic<uint32_t> consumer{0};  // changed under the lock, read without by ibv_req_notify_cq
-  Qp* last_qp = nullptr;              // that a completion was for: the next one often is too
+  std::atomic<uint32_t> consumer{0};   // changed under the lock, read without by ibv_req_notify_cq
+  Qp* last_qp = nullptr;               // that a completion was for: the next one often is too
   const mlx5::Cqe* current = nullptr;  // between start_poll and end_poll
   RingMemory memory;
   DoorbellRecordMemory record;

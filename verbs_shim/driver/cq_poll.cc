@@ -20,19 +20,32 @@ using mlx5::WqeOpcode;
 
 ibv_wc_status StatusOf(Syndrome syndrome) {
   switch (syndrome) {
-    case Syndrome::kLocalLength: return IBV_WC_LOC_LEN_ERR;
-    case Syndrome::kLocalQpOperation: return IBV_WC_LOC_QP_OP_ERR;
-    case Syndrome::kLocalProtection: return IBV_WC_LOC_PROT_ERR;
-    case Syndrome::kFlushed: return IBV_WC_WR_FLUSH_ERR;
-    case Syndrome::kMwBind: return IBV_WC_MW_BIND_ERR;
-    case Syndrome::kBadResponse: return IBV_WC_BAD_RESP_ERR;
-    case Syndrome::kLocalAccess: return IBV_WC_LOC_ACCESS_ERR;
-    case Syndrome::kRemoteInvalidRequest: return IBV_WC_REM_INV_REQ_ERR;
-    case Syndrome::kRemoteAccess: return IBV_WC_REM_ACCESS_ERR;
-    case Syndrome::kRemoteOperation: return IBV_WC_REM_OP_ERR;
-    case Syndrome::kRetryExceeded: return IBV_WC_RETRY_EXC_ERR;
-    case Syndrome::kRnrRetryExceeded: return IBV_WC_RNR_RETRY_EXC_ERR;
-    case Syndrome::kRemoteAborted: return IBV_WC_REM_ABORT_ERR;
+    case Syndrome::kLocalLength:
+      return IBV_WC_LOC_LEN_ERR;
+    case Syndrome::kLocalQpOperation:
+      return IBV_WC_LOC_QP_OP_ERR;
+    case Syndrome::kLocalProtection:
+      return IBV_WC_LOC_PROT_ERR;
+    case Syndrome::kFlushed:
+      return IBV_WC_WR_FLUSH_ERR;
+    case Syndrome::kMwBind:
+      return IBV_WC_MW_BIND_ERR;
+    case Syndrome::kBadResponse:
+      return IBV_WC_BAD_RESP_ERR;
+    case Syndrome::kLocalAccess:
+      return IBV_WC_LOC_ACCESS_ERR;
+    case Syndrome::kRemoteInvalidRequest:
+      return IBV_WC_REM_INV_REQ_ERR;
+    case Syndrome::kRemoteAccess:
+      return IBV_WC_REM_ACCESS_ERR;
+    case Syndrome::kRemoteOperation:
+      return IBV_WC_REM_OP_ERR;
+    case Syndrome::kRetryExceeded:
+      return IBV_WC_RETRY_EXC_ERR;
+    case Syndrome::kRnrRetryExceeded:
+      return IBV_WC_RNR_RETRY_EXC_ERR;
+    case Syndrome::kRemoteAborted:
+      return IBV_WC_REM_ABORT_ERR;
   }
   return IBV_WC_GENERAL_ERR;
 }
@@ -48,11 +61,16 @@ const ErrorCqe& AsError(const Cqe& cqe) { return reinterpret_cast<const ErrorCqe
 ibv_wc_opcode SendOpcodeOf(WqeOpcode opcode) {
   switch (opcode) {
     case WqeOpcode::kRdmaWrite:
-    case WqeOpcode::kRdmaWriteImmediate: return IBV_WC_RDMA_WRITE;
-    case WqeOpcode::kRdmaRead: return IBV_WC_RDMA_READ;
-    case WqeOpcode::kAtomicCompareSwap: return IBV_WC_COMP_SWAP;
-    case WqeOpcode::kAtomicFetchAdd: return IBV_WC_FETCH_ADD;
-    default: return IBV_WC_SEND;
+    case WqeOpcode::kRdmaWriteImmediate:
+      return IBV_WC_RDMA_WRITE;
+    case WqeOpcode::kRdmaRead:
+      return IBV_WC_RDMA_READ;
+    case WqeOpcode::kAtomicCompareSwap:
+      return IBV_WC_COMP_SWAP;
+    case WqeOpcode::kAtomicFetchAdd:
+      return IBV_WC_FETCH_ADD;
+    default:
+      return IBV_WC_SEND;
   }
 }
 
@@ -65,10 +83,13 @@ ibv_wc_opcode OpcodeOf(const Cqe& cqe) {
 uint32_t ByteLengthOf(const Cqe& cqe) {
   if (!IsRequester(cqe.opcode())) return cqe.byte_count;
   switch (cqe.send_opcode()) {
-    case WqeOpcode::kRdmaRead: return cqe.byte_count;
+    case WqeOpcode::kRdmaRead:
+      return cqe.byte_count;
     case WqeOpcode::kAtomicCompareSwap:
-    case WqeOpcode::kAtomicFetchAdd: return 8;
-    default: return 0;
+    case WqeOpcode::kAtomicFetchAdd:
+      return 8;
+    default:
+      return 0;
   }
 }
 
@@ -76,9 +97,12 @@ unsigned int FlagsOf(const Cqe& cqe) {
   unsigned int flags = (cqe.flags_rqpn >> 28 & 3) != 0 ? IBV_WC_GRH : 0;
   switch (cqe.opcode()) {
     case CqeOpcode::kResponderWriteImmediate:
-    case CqeOpcode::kResponderSendImmediate: return flags | IBV_WC_WITH_IMM;
-    case CqeOpcode::kResponderSendInvalidate: return flags | IBV_WC_WITH_INV;
-    default: return flags;
+    case CqeOpcode::kResponderSendImmediate:
+      return flags | IBV_WC_WITH_IMM;
+    case CqeOpcode::kResponderSendInvalidate:
+      return flags | IBV_WC_WITH_INV;
+    default:
+      return flags;
   }
 }
 
@@ -172,8 +196,7 @@ bool NextEntry(Cq* cq) {
   for (const Cqe* cqe = cq->Peek(); cqe != nullptr; cqe = cq->Peek()) {
     cq->Advance();
     if (!Complete(cq, *cqe, &cq->verbs.wr_id)) continue;
-    cq->verbs.status =
-        IsError(cqe->opcode()) ? StatusOf(AsError(*cqe).syndrome) : IBV_WC_SUCCESS;
+    cq->verbs.status = IsError(cqe->opcode()) ? StatusOf(AsError(*cqe).syndrome) : IBV_WC_SUCCESS;
     cq->current = cqe;
     return true;
   }
@@ -295,9 +318,7 @@ void Sweep(Cq* cq, const Qp* qp) {
   std::lock_guard guard(cq->lock);
   if (cq->last_qp == qp) cq->last_qp = nullptr;
   const uint32_t first = cq->consumer.load(std::memory_order_relaxed);
-  const auto entry = [cq](uint32_t index) -> Cqe& {
-    return cq->ring[index & (cq->entries - 1)];
-  };
+  const auto entry = [cq](uint32_t index) -> Cqe& { return cq->ring[index & (cq->entries - 1)]; };
   uint32_t end = first;
   while (end - first < cq->entries) {
     const uint8_t owner = __atomic_load_n(&entry(end).opcode_owner, __ATOMIC_ACQUIRE);
@@ -320,8 +341,8 @@ void Sweep(Cq* cq, const Qp* qp) {
       const uint32_t place = index + dropped;
       Cqe& target = entry(place);
       target = cqe;
-      target.opcode_owner = static_cast<uint8_t>((cqe.opcode_owner & ~1u) |
-                                                 Cqe::OwnerBit(place, cq->entries));
+      target.opcode_owner =
+          static_cast<uint8_t>((cqe.opcode_owner & ~1u) | Cqe::OwnerBit(place, cq->entries));
     }
   }
   if (dropped == 0) return;

@@ -226,8 +226,8 @@ int QueryGid(ibv_context* public_context, uint8_t port, int index, ibv_gid* gid)
   if (const int error = FindContext(public_context, &context)) return MinusOne(error);
   if (!IsPort(*context, port) || index < 0 ||
       static_cast<uint32_t>(index) >= context->profile.limits.gid_table_len || gid == nullptr) {
-    return MinusOne(Refuse(EINVAL, "ibv_query_gid", public_context, "port {}, index {}", port,
-                           index));
+    return MinusOne(
+        Refuse(EINVAL, "ibv_query_gid", public_context, "port {}, index {}", port, index));
   }
   const Gid value = GidAt(*context, static_cast<uint32_t>(index));
   std::memcpy(gid->raw, value.data(), value.size());
@@ -290,8 +290,8 @@ int QueryPkey(ibv_context* public_context, uint8_t port, int index, __be16* pkey
   if (const int error = FindContext(public_context, &context)) return MinusOne(error);
   if (!IsPort(*context, port) || index < 0 ||
       static_cast<uint32_t>(index) >= std::max(context->profile.limits.max_pkeys, 1u)) {
-    return MinusOne(Refuse(EINVAL, "ibv_query_pkey", public_context, "port {}, index {}", port,
-                           index));
+    return MinusOne(
+        Refuse(EINVAL, "ibv_query_pkey", public_context, "port {}, index {}", port, index));
   }
   *pkey = index == 0 ? kDefaultPkey : 0;
   return 0;

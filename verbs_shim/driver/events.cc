@@ -32,31 +32,50 @@ enum PortChange : uint8_t {
 
 ibv_event_type PortEventType(uint8_t sub_type) {
   switch (sub_type) {
-    case kPortActive: return IBV_EVENT_PORT_ACTIVE;
-    case kLidChange: return IBV_EVENT_LID_CHANGE;
-    case kPkeyChange: return IBV_EVENT_PKEY_CHANGE;
-    case kGuidChange: return IBV_EVENT_GID_CHANGE;
-    case kReregister: return IBV_EVENT_CLIENT_REREGISTER;
-    default: return IBV_EVENT_PORT_ERR;
+    case kPortActive:
+      return IBV_EVENT_PORT_ACTIVE;
+    case kLidChange:
+      return IBV_EVENT_LID_CHANGE;
+    case kPkeyChange:
+      return IBV_EVENT_PKEY_CHANGE;
+    case kGuidChange:
+      return IBV_EVENT_GID_CHANGE;
+    case kReregister:
+      return IBV_EVENT_CLIENT_REREGISTER;
+    default:
+      return IBV_EVENT_PORT_ERR;
   }
 }
 
 ibv_event_type AsyncTypeOf(const Event& event) {
   switch (event.type) {
-    case EventType::kPathMigrated: return IBV_EVENT_PATH_MIG;
-    case EventType::kPathMigrationFailed: return IBV_EVENT_PATH_MIG_ERR;
-    case EventType::kCommunicationEstablished: return IBV_EVENT_COMM_EST;
-    case EventType::kSendQueueDrained: return IBV_EVENT_SQ_DRAINED;
-    case EventType::kCqError: return IBV_EVENT_CQ_ERR;
-    case EventType::kWorkQueueCatastrophic: return IBV_EVENT_QP_FATAL;
-    case EventType::kPortChange: return PortEventType(event.sub_type);
-    case EventType::kInvalidRequest: return IBV_EVENT_QP_REQ_ERR;
-    case EventType::kAccessViolation: return IBV_EVENT_QP_ACCESS_ERR;
-    case EventType::kSrqCatastrophic: return IBV_EVENT_SRQ_ERR;
-    case EventType::kSrqLastWqe: return IBV_EVENT_QP_LAST_WQE_REACHED;
-    case EventType::kSrqLimit: return IBV_EVENT_SRQ_LIMIT_REACHED;
+    case EventType::kPathMigrated:
+      return IBV_EVENT_PATH_MIG;
+    case EventType::kPathMigrationFailed:
+      return IBV_EVENT_PATH_MIG_ERR;
+    case EventType::kCommunicationEstablished:
+      return IBV_EVENT_COMM_EST;
+    case EventType::kSendQueueDrained:
+      return IBV_EVENT_SQ_DRAINED;
+    case EventType::kCqError:
+      return IBV_EVENT_CQ_ERR;
+    case EventType::kWorkQueueCatastrophic:
+      return IBV_EVENT_QP_FATAL;
+    case EventType::kPortChange:
+      return PortEventType(event.sub_type);
+    case EventType::kInvalidRequest:
+      return IBV_EVENT_QP_REQ_ERR;
+    case EventType::kAccessViolation:
+      return IBV_EVENT_QP_ACCESS_ERR;
+    case EventType::kSrqCatastrophic:
+      return IBV_EVENT_SRQ_ERR;
+    case EventType::kSrqLastWqe:
+      return IBV_EVENT_QP_LAST_WQE_REACHED;
+    case EventType::kSrqLimit:
+      return IBV_EVENT_SRQ_LIMIT_REACHED;
     case EventType::kCompletion:
-    case EventType::kInternalError: break;
+    case EventType::kInternalError:
+      break;
   }
   return IBV_EVENT_DEVICE_FATAL;
 }

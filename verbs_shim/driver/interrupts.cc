@@ -59,16 +59,14 @@ void Interrupts::Deliver(const mlx5::Eqe& eqe) {
 void Interrupts::DeliverCompletion(uint32_t cqn) {
   Cq* cq = context_->cqs.Find(cqn);
   if (cq == nullptr || cq->channel == nullptr) return;
-  cq->channel->events.Push({.type = mlx5::EventType::kCompletion,
-                            .object = cq,
-                            .taken = &cq->completion_events_taken});
+  cq->channel->events.Push(
+      {.type = mlx5::EventType::kCompletion, .object = cq, .taken = &cq->completion_events_taken});
 }
 
 void Interrupts::DeliverToCq(const mlx5::Eqe& eqe, uint32_t cqn) {
   Cq* cq = context_->cqs.Find(cqn);
   if (cq == nullptr) return;
-  context_->async_events.Push(
-      {.type = eqe.type, .object = cq, .taken = &cq->async_events_taken});
+  context_->async_events.Push({.type = eqe.type, .object = cq, .taken = &cq->async_events_taken});
 }
 
 void Interrupts::DeliverToQp(const mlx5::Eqe& eqe, uint32_t qpn) {
@@ -80,6 +78,7 @@ void Interrupts::DeliverToQp(const mlx5::Eqe& eqe, uint32_t qpn) {
 void Interrupts::DeliverToSrq(const mlx5::Eqe& eqe, uint32_t srqn) {
   Srq* srq = context_->srqs.Find(srqn);
   if (srq == nullptr) return;
+  if (eqe.type == mlx5::EventType::kSrqCatastrophic) srq->failed.store(true);
   context_->async_events.Push({.type = eqe.type, .object = srq, .taken = &srq->events_taken});
 }
 

@@ -27,7 +27,8 @@ class NumberTable {
   // The object of that number, or null.
   Object* Find(uint32_t number) const {
     if (leaves_ == nullptr) return nullptr;
-    const Entry* leaf = leaves_[(number >> kLeafBits) & (kLeaves - 1)].load(std::memory_order_acquire);
+    const Entry* leaf =
+        leaves_[(number >> kLeafBits) & (kLeaves - 1)].load(std::memory_order_acquire);
     if (leaf == nullptr) return nullptr;
     return leaf[number & (kLeafEntries - 1)].load(std::memory_order_acquire);
   }

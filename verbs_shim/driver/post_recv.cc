@@ -78,6 +78,10 @@ int PostSrqRecv(ibv_srq* public_srq, ibv_recv_wr* wr, ibv_recv_wr** bad_wr) {
     *bad_wr = wr;
     return Refuse(EINVAL, "ibv_post_srq_recv", public_srq, "not an SRQ, or destroyed");
   }
+  if (srq->failed.load(std::memory_order_relaxed)) [[unlikely]] {
+    *bad_wr = wr;
+    return Refuse(EINVAL, "ibv_post_srq_recv", public_srq, "the SRQ has had a fatal error");
+  }
   int error = 0;
   {
     std::lock_guard guard(srq->lock);

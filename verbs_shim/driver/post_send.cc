@@ -21,19 +21,23 @@ struct Operation {
   WqeOpcode opcode{};
   bool immediate = false;
   bool invalidate = false;
-  bool needs_rc = false;   // READ and atomics: reliable connections only
+  bool needs_rc = false;  // READ and atomics: reliable connections only
 };
 
 constexpr Operation OperationOf(ibv_wr_opcode opcode) {
   using Kind = Operation::Kind;
   switch (opcode) {
-    case IBV_WR_SEND: return {Kind::kSend, WqeOpcode::kSend};
+    case IBV_WR_SEND:
+      return {Kind::kSend, WqeOpcode::kSend};
     case IBV_WR_SEND_WITH_IMM:
       return {.kind = Kind::kSend, .opcode = WqeOpcode::kSendImmediate, .immediate = true};
     case IBV_WR_SEND_WITH_INV:
-      return {.kind = Kind::kSend, .opcode = WqeOpcode::kSendInvalidate, .invalidate = true,
+      return {.kind = Kind::kSend,
+              .opcode = WqeOpcode::kSendInvalidate,
+              .invalidate = true,
               .needs_rc = true};
-    case IBV_WR_RDMA_WRITE: return {Kind::kRemote, WqeOpcode::kRdmaWrite};
+    case IBV_WR_RDMA_WRITE:
+      return {Kind::kRemote, WqeOpcode::kRdmaWrite};
     case IBV_WR_RDMA_WRITE_WITH_IMM:
       return {.kind = Kind::kRemote, .opcode = WqeOpcode::kRdmaWriteImmediate, .immediate = true};
     case IBV_WR_RDMA_READ:
@@ -45,8 +49,10 @@ constexpr Operation OperationOf(ibv_wr_opcode opcode) {
     case IBV_WR_LOCAL_INV:
     case IBV_WR_BIND_MW:
     case IBV_WR_TSO:
-    case IBV_WR_ATOMIC_WRITE: return {.kind = Kind::kUnsupported};
-    default: return {};
+    case IBV_WR_ATOMIC_WRITE:
+      return {.kind = Kind::kUnsupported};
+    default:
+      return {};
   }
 }
 
@@ -59,7 +65,8 @@ constexpr Operation OperationOf(ibv_wr_opcode opcode) {
       return Refuse(EINVAL, kVerb, object, "unknown opcode {}", int(wr.opcode));
     case Operation::Kind::kUnsupported:
       return Refuse(EOPNOTSUPP, kVerb, object, "opcode {} is not supported", int(wr.opcode));
-    default: break;
+    default:
+      break;
   }
   if (operation.needs_rc && qp.type != IBV_QPT_RC) {
     return Refuse(EINVAL, kVerb, object, "opcode {} is for RC only", int(wr.opcode));
@@ -147,11 +154,13 @@ int Post(Qp* qp, const ibv_send_wr& wr) {
   const bool refused = operation.kind <= Operation::Kind::kUnsupported ||
                        (operation.needs_rc && qp->type != IBV_QPT_RC) || sq.Full() ||
                        wr.num_sge < 0 || static_cast<uint32_t>(wr.num_sge) > sq.max_sge;
-  if (refused) [[unlikely]] return WhyRefused(*qp, wr, operation);
+  if (refused) [[unlikely]]
+    return WhyRefused(*qp, wr, operation);
 
   WqeWriter writer(sq);
   auto& control = writer.Append<mlx5::ControlSegment>();
-  if (const int error = AppendOperation(*qp, wr, operation, &writer)) [[unlikely]] return error;
+  if (const int error = AppendOperation(*qp, wr, operation, &writer)) [[unlikely]]
+    return error;
   control.Set(operation.opcode, static_cast<uint16_t>(sq.next_block), qp->number, writer.units(),
               ControlFlags(*qp, wr.send_flags));
   control.immediate = operation.immediate    ? wr.imm_data

@@ -79,6 +79,7 @@ class Process {
   EngineOptions options_;
   std::vector<ListedDevice*> devices_;
   std::unique_ptr<Engine> engine_;
+  std::vector<Engine*> abandoned_;  // engines of the processes that this one was forked from
 };
 
 }  // namespace simhca::driver

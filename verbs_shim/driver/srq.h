@@ -50,15 +50,17 @@ struct Srq {
   RingMemory ring;
   uint32_t entries = 0;
   uint32_t stride = 0;
-  uint32_t max_sge = 0;        // what a work request may have
-  uint32_t capacity = 0;       // work requests that fit
-  uint32_t query_max_wr = 0;   // what ibv_query_srq says
-  uint32_t in_use = 0;         // posted, and completion not yet polled
-  uint32_t posted = 0;         // ever, for the doorbell record
+  uint32_t max_sge = 0;       // what a work request may have
+  uint32_t capacity = 0;      // work requests that fit
+  uint32_t query_max_wr = 0;  // what ibv_query_srq says
+  uint32_t in_use = 0;        // posted, and completion not yet polled
+  uint32_t posted = 0;        // ever, for the doorbell record
   std::optional<SrqFreeList> free_list;
   std::vector<uint64_t> wr_ids;  // by entry
   DoorbellRecordMemory record;
 
+  // After a catastrophic error the SRQ takes no more work requests.
+  std::atomic<bool> failed{false};
   std::atomic<uint32_t> events_taken{0};
 };
 

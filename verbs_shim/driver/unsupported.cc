@@ -35,8 +35,12 @@ ibv_dm* ImportDm(ibv_context* context, uint32_t) {
 }
 void UnimportDm(ibv_dm* dm) { Unsupported("ibv_unimport_dm", dm); }
 
-int AttachMcast(ibv_qp* qp, const ibv_gid*, uint16_t) { return Unsupported("ibv_attach_mcast", qp); }
-int DetachMcast(ibv_qp* qp, const ibv_gid*, uint16_t) { return Unsupported("ibv_detach_mcast", qp); }
+int AttachMcast(ibv_qp* qp, const ibv_gid*, uint16_t) {
+  return Unsupported("ibv_attach_mcast", qp);
+}
+int DetachMcast(ibv_qp* qp, const ibv_gid*, uint16_t) {
+  return Unsupported("ibv_detach_mcast", qp);
+}
 
 ibv_ah* CreateAh(ibv_pd* pd, ibv_ah_attr*) { return Null(Unsupported("ibv_create_ah", pd)); }
 ibv_ah* CreateAhFromWc(ibv_pd* pd, ibv_wc*, ibv_grh*, uint8_t) {
@@ -47,11 +51,7 @@ int InitAhFromWc(ibv_context* context, uint8_t, ibv_wc*, ibv_grh*, ibv_ah_attr*)
 }
 int DestroyAh(ibv_ah* ah) { return Unsupported("ibv_destroy_ah", ah); }
 
-int SetEce(ibv_qp* qp, ibv_ece*) {
-  return errno = Unsupported("ibv_set_ece", qp);
-}
-int QueryEce(ibv_qp* qp, ibv_ece*) {
-  return errno = Unsupported("ibv_query_ece", qp);
-}
+int SetEce(ibv_qp* qp, ibv_ece*) { return errno = Unsupported("ibv_set_ece", qp); }
+int QueryEce(ibv_qp* qp, ibv_ece*) { return errno = Unsupported("ibv_query_ece", qp); }
 
 }  // namespace simhca::driver

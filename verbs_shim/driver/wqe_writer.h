@@ -67,9 +67,7 @@ class WqeWriter {
   }
 
   uint32_t units() const { return bytes_ / kUnit; }
-  uint32_t blocks() const {
-    return (bytes_ + mlx5::kSendBlockBytes - 1) / mlx5::kSendBlockBytes;
-  }
+  uint32_t blocks() const { return (bytes_ + mlx5::kSendBlockBytes - 1) / mlx5::kSendBlockBytes; }
 
  private:
   static constexpr uint32_t kUnit = 16;

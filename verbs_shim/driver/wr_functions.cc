@@ -85,8 +85,7 @@ void WrRdmaWrite(ibv_qp_ex* public_qp, uint32_t rkey, uint64_t address) {
 
 void WrRdmaWriteImm(ibv_qp_ex* public_qp, uint32_t rkey, uint64_t address, __be32 immediate) {
   Qp* qp = FromVerbs(public_qp);
-  if (BeginWqe(qp, IBV_QP_EX_WITH_RDMA_WRITE_WITH_IMM, WqeOpcode::kRdmaWriteImmediate,
-               immediate)) {
+  if (BeginWqe(qp, IBV_QP_EX_WITH_RDMA_WRITE_WITH_IMM, WqeOpcode::kRdmaWriteImmediate, immediate)) {
     AppendRemoteAddress(qp, rkey, address);
   }
 }

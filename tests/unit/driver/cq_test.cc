@@ -93,13 +93,13 @@ TEST_F(CqTest, EverySyndromeHasItsStatus) {
   ibv_cq* cq = MakeCq();
   ibv_qp* qp = MakeQp(cq);
   const std::pair<uint8_t, ibv_wc_status> cases[] = {
-      {0x01, IBV_WC_LOC_LEN_ERR},      {0x02, IBV_WC_LOC_QP_OP_ERR},
-      {0x04, IBV_WC_LOC_PROT_ERR},     {0x05, IBV_WC_WR_FLUSH_ERR},
-      {0x06, IBV_WC_MW_BIND_ERR},      {0x10, IBV_WC_BAD_RESP_ERR},
-      {0x11, IBV_WC_LOC_ACCESS_ERR},   {0x12, IBV_WC_REM_INV_REQ_ERR},
-      {0x13, IBV_WC_REM_ACCESS_ERR},   {0x14, IBV_WC_REM_OP_ERR},
-      {0x15, IBV_WC_RETRY_EXC_ERR},    {0x16, IBV_WC_RNR_RETRY_EXC_ERR},
-      {0x22, IBV_WC_REM_ABORT_ERR},    {0x99, IBV_WC_GENERAL_ERR}};
+      {0x01, IBV_WC_LOC_LEN_ERR},    {0x02, IBV_WC_LOC_QP_OP_ERR},
+      {0x04, IBV_WC_LOC_PROT_ERR},   {0x05, IBV_WC_WR_FLUSH_ERR},
+      {0x06, IBV_WC_MW_BIND_ERR},    {0x10, IBV_WC_BAD_RESP_ERR},
+      {0x11, IBV_WC_LOC_ACCESS_ERR}, {0x12, IBV_WC_REM_INV_REQ_ERR},
+      {0x13, IBV_WC_REM_ACCESS_ERR}, {0x14, IBV_WC_REM_OP_ERR},
+      {0x15, IBV_WC_RETRY_EXC_ERR},  {0x16, IBV_WC_RNR_RETRY_EXC_ERR},
+      {0x22, IBV_WC_REM_ABORT_ERR},  {0x99, IBV_WC_GENERAL_ERR}};
   for (const auto& [syndrome, status] : cases) {
     device().WriteErrorCqe(cq->handle, SendCqe(qp, 0), mlx5::CqeOpcode::kRequesterError,
                            static_cast<mlx5::Syndrome>(syndrome));

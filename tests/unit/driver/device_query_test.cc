@@ -1,10 +1,11 @@
+#include "verbs_shim/driver/device_query.h"
+
 #include <gtest/gtest.h>
 
 #include <cerrno>
 #include <cstring>
 
 #include "tests/unit/driver/fixture.h"
-#include "verbs_shim/driver/device_query.h"
 #include "verbs_shim/driver/process.h"
 
 namespace simhca::driver {

@@ -79,8 +79,7 @@ void FakeDevice::WriteEqe(const mlx5::Eqe& eqe) {
   const uint8_t not_yet = target.owner;
   target = eqe;
   target.owner = not_yet;
-  __atomic_store_n(&target.owner,
-                   mlx5::Cqe::OwnerBit(event_producer_, open_context.event_entries),
+  __atomic_store_n(&target.owner, mlx5::Cqe::OwnerBit(event_producer_, open_context.event_entries),
                    __ATOMIC_RELEASE);
   ++event_producer_;
   open_context.handler->OnInterrupt();
@@ -144,8 +143,8 @@ int FakeDevice::ResizeCq(uint32_t cqn, std::byte* ring, uint32_t entries) {
   for (uint32_t index = consumer; index != cq_producers_[cqn]; ++index) {
     auto& target = reinterpret_cast<mlx5::Cqe*>(ring)[index & (entries - 1)];
     target = reinterpret_cast<mlx5::Cqe*>(cq.ring)[index & (cq.entries - 1)];
-    target.opcode_owner = static_cast<uint8_t>((target.opcode_owner & ~1u) |
-                                               mlx5::Cqe::OwnerBit(index, entries));
+    target.opcode_owner =
+        static_cast<uint8_t>((target.opcode_owner & ~1u) | mlx5::Cqe::OwnerBit(index, entries));
   }
   cq.ring = ring;
   cq.entries = entries;

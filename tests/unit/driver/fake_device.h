@@ -38,8 +38,8 @@ class FakeDevice final : public Device {
   int sleeps = 0;
 
   // ---- What the test wants ----
-  int next_error = 0;          // answer of the next command
-  ReleasedWqe released;        // answer of the next reset or destruction of a QP
+  int next_error = 0;    // answer of the next command
+  ReleasedWqe released;  // answer of the next reset or destruction of a QP
   bool virtual_clock = false;
   uint32_t srq_limit = 0;
   Time now = 0;

@@ -15,8 +15,8 @@ constexpr size_t kPage = 4096;
 class Pages {
  public:
   Pages()
-      : base_(static_cast<char*>(mmap(nullptr, 3 * kPage, PROT_READ | PROT_WRITE,
-                                      MAP_PRIVATE | MAP_ANONYMOUS, -1, 0))) {
+      : base_(static_cast<char*>(
+            mmap(nullptr, 3 * kPage, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0))) {
     mprotect(base_ + kPage, kPage, PROT_READ);
     munmap(base_ + 2 * kPage, kPage);
   }

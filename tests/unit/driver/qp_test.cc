@@ -1,3 +1,5 @@
+#include "verbs_shim/driver/qp.h"
+
 #include <gtest/gtest.h>
 
 #include <bit>
@@ -6,7 +8,6 @@
 #include <string>
 
 #include "tests/unit/driver/fixture.h"
-#include "verbs_shim/driver/qp.h"
 
 namespace simhca::driver {
 namespace {
@@ -69,8 +70,7 @@ TEST_F(QpTest, ASendIsAControlAndADataSegment) {
   EXPECT_EQ(wqe.control().block_index(), 0);
   EXPECT_EQ(wqe.control().qpn_ds >> 8, qp->qp_num);
   EXPECT_EQ(wqe.control().size_units(), 2u);
-  EXPECT_EQ(wqe.control().fm_ce_se,
-            mlx5::kCompletionOnSuccess | mlx5::kSolicited | mlx5::kFence);
+  EXPECT_EQ(wqe.control().fm_ce_se, mlx5::kCompletionOnSuccess | mlx5::kSolicited | mlx5::kFence);
   EXPECT_EQ(wqe.At<mlx5::DataSegment>(1).address, sge_.addr);
   EXPECT_EQ(wqe.At<mlx5::DataSegment>(1).byte_count, sge_.length);
   EXPECT_EQ(wqe.At<mlx5::DataSegment>(1).lkey, sge_.lkey);

@@ -55,7 +55,8 @@ TEST_F(SrqTest, AnEntryIsFreeOnlyWhenItsCompletionIsPolled) {
 
 TEST_F(SrqTest, ShortScatterListsEndWithATerminator) {
   ibv_srq* srq = MakeSrq(4, 3);
-  ibv_sge sges[2] = {{.addr = 0x1000, .length = 16, .lkey = 5}, {.addr = 0x2000, .length = 0, .lkey = 6}};
+  ibv_sge sges[2] = {{.addr = 0x1000, .length = 16, .lkey = 5},
+                     {.addr = 0x2000, .length = 0, .lkey = 6}};
   ibv_recv_wr wr{.wr_id = 1, .next = nullptr, .sg_list = sges, .num_sge = 2};
   ibv_recv_wr* bad = nullptr;
   ASSERT_EQ(ibv_post_srq_recv(srq, &wr, &bad), 0);
@@ -105,8 +106,8 @@ TEST_F(SrqTest, GrowingKeepsWhatIsPostedAndAddsRoom) {
   EXPECT_EQ(change.entries, 32u);
   EXPECT_NE(change.ring, Command(srq).ring);
   // Entry 1 has moved with its contents.
-  const auto* moved = reinterpret_cast<const mlx5::DataSegment*>(
-      change.ring + Command(srq).stride + sizeof(mlx5::SrqNextSegment));
+  const auto* moved = reinterpret_cast<const mlx5::DataSegment*>(change.ring + Command(srq).stride +
+                                                                 sizeof(mlx5::SrqNextSegment));
   EXPECT_EQ(moved->lkey, sge_.lkey);
   for (uint64_t id = 3; id < 20; ++id) ASSERT_EQ(PostReceive(srq, id), 0) << id;
   EXPECT_EQ(PostReceive(srq, 20), ENOMEM);
@@ -165,6 +166,14 @@ TEST_F(SrqTest, CompletionsOfADestroyedQueuePairGiveTheirEntriesBack) {
   EXPECT_EQ(polled[0].wr_id, 2u);
 }
 
+TEST_F(SrqTest, AfterACatastrophicErrorItTakesNothing) {
+  ibv_srq* srq = MakeSrq(4);
+  ASSERT_EQ(PostReceive(srq, 1), 0);
+  device().RaiseEvent(mlx5::EventType::kSrqCatastrophic, srq->handle);
+  EXPECT_EQ(PostReceive(srq, 2), EINVAL);
+  EXPECT_EQ(DestroySrq(srq), 0);
+}
+
 TEST_F(SrqTest, SizesBeyondTheDeviceAreRefused) {
   const auto& limits = device().profile().limits;
   EXPECT_EQ(MakeSrq(limits.max_srq_wr + 1), nullptr);
@@ -180,8 +189,9 @@ TEST_F(ConnectXSrqTest, SizesAreThoseOfTheMlx5Driver) {
   struct Case {
     uint32_t max_wr, max_sge, created_wr, created_sge, queried_wr, max_limit;
   };
-  for (const Case& c : {Case{10, 1, 15, 1, 31, 31}, Case{255, 2, 255, 3, 511, 511},
-                        Case{256, 4, 511, 7, 1023, 1023}, Case{32767, 31, 32767, 31, 32767, 32767}}) {
+  for (const Case& c :
+       {Case{10, 1, 15, 1, 31, 31}, Case{255, 2, 255, 3, 511, 511},
+        Case{256, 4, 511, 7, 1023, 1023}, Case{32767, 31, 32767, 31, 32767, 32767}}) {
     ibv_srq_init_attr attr{};
     attr.attr = {.max_wr = c.max_wr, .max_sge = c.max_sge, .srq_limit = 0};
     ibv_srq* srq = CreateSrq(pd_, &attr);
