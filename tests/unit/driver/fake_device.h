@@ -1,6 +1,7 @@
 #ifndef SIMHCA_TESTS_UNIT_DRIVER_FAKE_DEVICE_H_
 #define SIMHCA_TESTS_UNIT_DRIVER_FAKE_DEVICE_H_
 
+#include <atomic>
 #include <cstdint>
 #include <functional>
 #include <map>
@@ -32,10 +33,10 @@ class FakeDevice final : public Device {
   std::vector<ModifySrqCommand> srq_changes;
   std::vector<ModifyQpCommand> qp_changes;
   std::vector<uint32_t> arm_words;
-  int doorbells = 0;
-  int polls = 0;
-  int productive = 0;
-  int sleeps = 0;
+  std::atomic<int> doorbells{0};
+  std::atomic<int> polls{0};
+  std::atomic<int> productive{0};
+  std::atomic<int> sleeps{0};
 
   // ---- What the test wants ----
   int next_error = 0;    // answer of the next command
