@@ -141,7 +141,8 @@ class Endpoint : public PacketHandler {
 
 uint64_t Messages(const Settings& settings) {
   const uint64_t small = settings.latency ? 200'000 : 2'000'000;
-  return settings.size <= kMtu ? small : std::max<uint64_t>(small * kMtu / settings.size, 1000);
+  const uint64_t most_bytes = 1'300'000'000;
+  return std::clamp<uint64_t>(most_bytes / std::max(settings.size, 1u), 100, small);
 }
 
 void Serve(const Settings& settings, Endpoint& endpoint) {

@@ -54,7 +54,10 @@ class MemberFabric : public Fabric {
 
   Peer PeerOf(uint32_t number) override;
 
-  void WantWake(bool wanted) override { mine_.want_wake.store(wanted ? 1 : 0); }
+  void WantWake(bool wanted) override {
+    mine_.want_wake.store(wanted ? 1 : 0);
+    if (wanted && rings_ != nullptr) rings_->BarrierBeforeSleep();
+  }
   bool wake_wanted() const override { return mine_.want_wake.load(std::memory_order_relaxed) != 0; }
   void Sleep(Duration timeout) override;
   void Wake() override {

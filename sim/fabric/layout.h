@@ -40,6 +40,9 @@ struct FabricHeader {
   uint32_t next_slot;
   uint32_t next_ring;
   std::atomic<uint32_t> next_block;
+  // Set for good by a process that cannot issue expedited barriers: senders then fence themselves
+  // before they look for sleepers.
+  std::atomic<uint32_t> senders_fence;
 };
 
 // A ring: sender's slot in bits 7:0, receiver's in 15:8, and flags.  0 is free.  A ring goes back
@@ -87,7 +90,7 @@ inline constexpr size_t kFabricFileBytes = sizeof(FabricLayout) + kMaxRings * kR
 constexpr size_t RingOffset(uint32_t ring) { return sizeof(FabricLayout) + ring * kRingStride; }
 
 // Of everything above, so that processes with different builds refuse each other.
-inline constexpr uint32_t kLayoutVersion = 1;
+inline constexpr uint32_t kLayoutVersion = 2;
 constexpr uint32_t LayoutHash() {
   uint32_t hash = 2166136261u;
   for (uint64_t part :

@@ -10,6 +10,8 @@
 #include <algorithm>
 #include <atomic>
 
+#include "sim/fabric/expedited_barrier.h"
+
 namespace simhca {
 namespace {
 
@@ -21,6 +23,8 @@ constexpr uint32_t kTurn = 64;
 RingLink::RingLink(Registry& registry)
     : registry_(registry), mine_(registry.process(registry.slot())) {
   active_.reserve(kMaxProcesses);
+  fences_ = !JoinExpeditedBarriers();
+  if (!ExpeditedBarrier()) registry.layout().header.senders_fence.store(1);
 }
 
 RingLink::~RingLink() {
@@ -70,8 +74,13 @@ void RingLink::Commit(const PacketAddress& address, Time) {
 
 void RingLink::Flush() {
   if (dirty_count_ == 0) return;
-  // Pairs with WantWake: either its Poll sees our packets or we see its flag.
-  std::atomic_thread_fence(std::memory_order_seq_cst);
+  // Pairs with BarrierBeforeSleep: either the sleeper's last Poll sees our packets, or we see its
+  // flag.
+  if (fences_ || registry_.layout().header.senders_fence.load(std::memory_order_relaxed) != 0) {
+    std::atomic_thread_fence(std::memory_order_seq_cst);
+  } else {
+    std::atomic_signal_fence(std::memory_order_seq_cst);
+  }
   for (uint32_t i = 0; i < dirty_count_; ++i) {
     Outbound& outbound = outbound_[dirty_[i]];
     outbound.dirty = false;
@@ -83,6 +92,11 @@ void RingLink::Flush() {
     }
   }
   dirty_count_ = 0;
+}
+
+void RingLink::BarrierBeforeSleep() {
+  std::atomic_thread_fence(std::memory_order_seq_cst);
+  if (registry_.layout().header.senders_fence.load() == 0) ExpeditedBarrier();
 }
 
 Link::Status RingLink::Connect(Outbound& outbound, uint32_t owner) {

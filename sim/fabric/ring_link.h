@@ -40,6 +40,9 @@ class RingLink : public Link {
   // Nothing is left of what the process in `slot` sent.
   bool DrainedFrom(uint32_t slot);
 
+  // Between the store that says "I am going to sleep" and the last look for packets.
+  void BarrierBeforeSleep();
+
   uint64_t corrupt_rings() const { return corrupt_rings_; }
   uint64_t failed_rings() const { return failed_rings_; }
   const std::string& last_trouble() const { return last_trouble_; }
@@ -83,6 +86,7 @@ class RingLink : public Link {
   std::array<Outbound, kMaxProcesses> outbound_;
   std::array<Inbound, kMaxProcesses> inbound_;
   bool expelled_ = false;
+  bool fences_ = false;  // this process does not take part in expedited barriers
   uint64_t corrupt_rings_ = 0;
   uint64_t failed_rings_ = 0;
   std::string last_trouble_;

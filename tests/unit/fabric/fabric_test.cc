@@ -129,6 +129,30 @@ TEST_F(FabricTest, PacketWakesASleeper) {
   EXPECT_EQ(peer.Finish(), 0);
 }
 
+// Both sides sleep whenever they find nothing, at every possible moment: a wake-up that is lost
+// shows as a round of five seconds.
+TEST_F(FabricTest, NoWakeUpIsLost) {
+  constexpr int kRounds = 3000;
+  const auto fabric = MustJoin();
+  const uint32_t mine = fabric->AllocateNumber();
+  PeerProcess peer({"sleepy-echo", name, std::to_string(mine), std::to_string(kRounds)});
+  const uint32_t theirs = ReadNumber(peer);
+  std::chrono::steady_clock::duration longest{};
+  for (int i = 0; i < kRounds; ++i) {
+    const auto start = std::chrono::steady_clock::now();
+    ASSERT_EQ(Send(*fabric, theirs), Link::Status::kReady);
+    Recorder recorder;
+    while (fabric->link().Poll(recorder, 1, 0) == 0) {
+      fabric->WantWake(true);
+      if (fabric->link().Poll(recorder, 1, 0) != 0) break;
+      fabric->Sleep(5 * kSecond);
+    }
+    longest = std::max(longest, std::chrono::steady_clock::now() - start);
+  }
+  EXPECT_LT(longest, std::chrono::seconds(4));
+  EXPECT_EQ(peer.Finish(), 0);
+}
+
 TEST_F(FabricTest, WakeBeforeSleepIsNotLost) {
   const auto fabric = MustJoin();
   const uint32_t number = fabric->AllocateNumber();

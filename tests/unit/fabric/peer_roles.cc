@@ -118,6 +118,17 @@ int RunEcho(Fabric& fabric, uint32_t destination, uint64_t count) {
   return 0;
 }
 
+// Answers each of `count` packets, sleeping whenever there is none.
+int RunSleepyEcho(Fabric& fabric, uint32_t destination, uint64_t count) {
+  Echo echo(fabric.link(), destination);
+  while (echo.count < count) {
+    fabric.WantWake(true);
+    if (fabric.link().Poll(echo, 8, 0) == 0) fabric.Sleep(5 * kSecond);
+    fabric.link().Flush();
+  }
+  return 0;
+}
+
 int SayNumbers(Fabric& fabric, int count) {
   for (int i = 0; i < count; ++i) std::cout << fabric.AllocateNumber() << '\n';
   std::cout << std::flush;
@@ -136,6 +147,7 @@ int RunPeer(const std::vector<std::string>& arguments) {
   if (role == "hold") return Hold(*fabric);
   if (role == "send-and-die") return SendAndDie(*fabric, argument(2), argument(3));
   if (role == "echo") return RunEcho(*fabric, argument(2), argument(3));
+  if (role == "sleepy-echo") return RunSleepyEcho(*fabric, argument(2), argument(3));
   if (role == "numbers") return SayNumbers(*fabric, static_cast<int>(argument(2)));
   return 4;
 }
