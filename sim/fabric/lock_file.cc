@@ -38,6 +38,10 @@ std::mutex& FabricMutex() {
   return mutex;
 }
 
+// Registered before anybody who takes the mutex in a handler of its own, as an engine that is given
+// up in the child does: handlers for the child run in the order of their registration.
+[[gnu::constructor]] static void RegisterForkHandlers() { FabricMutex(); }
+
 int LockFile::Open(const std::string& path, std::shared_ptr<LockFile>* file, std::string* error) {
   *file = TheOpenFiles()[path].lock();
   if (*file != nullptr) return 0;
