@@ -22,7 +22,9 @@ class FakeDevice final : public Device {
   static FakeDevice* At(size_t index);
   static int starts();  // engines started by this process
 
-  FakeDevice(const DeviceProfile& profile, uint16_t port) : profile_(profile), port_(port) {}
+  // Has atomics, whatever the profile says: the driver is ready for them.
+  FakeDevice(const DeviceProfile& profile, uint16_t port)
+      : profile_(WithAtomics(profile)), port_(port) {}
 
   // ---- What the driver has said ----
   OpenContextCommand open_context{};
@@ -88,6 +90,11 @@ class FakeDevice final : public Device {
   int Answer();
   int Number(uint32_t* number);
   void WriteEqe(const mlx5::Eqe& eqe);
+
+  static DeviceProfile WithAtomics(DeviceProfile profile) {
+    profile.features.atomic_cap = AtomicCap::kHca;
+    return profile;
+  }
 
   const DeviceProfile profile_;
   const uint16_t port_;
