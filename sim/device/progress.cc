@@ -51,7 +51,8 @@ Time Progress::CoarseNow() const {
   timespec now;
   clock_gettime(CLOCK_MONOTONIC_COARSE, &now);
   const int64_t ns = int64_t{now.tv_sec} * 1'000'000'000 + now.tv_nsec;
-  return FromNanoseconds(ns - owned_fabric_->epoch_ns());
+  // The coarse clock may lag behind the creation of the fabric.
+  return std::max<Time>(0, FromNanoseconds(ns - owned_fabric_->epoch_ns()));
 }
 
 Duration Progress::coarseness() const { return virtual_time() ? 0 : 10 * kMillisecond; }

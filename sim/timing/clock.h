@@ -4,6 +4,7 @@
 #include <time.h>
 
 #include <algorithm>
+#include <atomic>
 #include <cstdint>
 #include <optional>
 #include <string_view>
@@ -64,15 +65,15 @@ class WallClock final : public Clock {
   const int64_t epoch_ns_;
 };
 
-// Stands still until told to advance.  Starts at zero.
+// Stands still until told to advance, by one thread at a time.  Starts at zero.
 class VirtualClock final : public Clock {
  public:
-  Time Now() const override { return now_; }
+  Time Now() const override { return now_.load(std::memory_order_relaxed); }
   // Times in the past are ignored: the clock never goes back.
-  void AdvanceTo(Time time) { now_ = std::max(now_, time); }
+  void AdvanceTo(Time time) { now_.store(std::max(Now(), time), std::memory_order_relaxed); }
 
  private:
-  Time now_ = 0;
+  std::atomic<Time> now_{0};  // any thread may ask
 };
 
 // How far virtual time may move at each idle call: 100 ns at first, and 1/16 of the time that the
