@@ -13,7 +13,7 @@ exit status and the signals it gets are its own.  Builds the simulator first if 
                   names: ${names:-none}
   --devices N     number of devices, simhca0 to simhca(N-1) (default 1)
   --device D=P    profile of one device, e.g. simhca1=efa; may be given several times
-  --clock C       wall, paced or virtual (default wall)
+  --clock C       wall or virtual (default wall)
   --route R       sim, hw, both or auto, or a list by name such as hw:mlx5_0,sim (default sim)
   --fabric F      programs on the same fabric reach each other (default: one per user)
   --seed S        seed of everything random; the same seed gives the same choices
@@ -76,7 +76,7 @@ check_settings() {
     done
     export SIMHCA_DEVICE=$list
   fi
-  [[ -z ${SIMHCA_CLOCK-} ]] || one_of --clock "$SIMHCA_CLOCK" wall paced virtual
+  [[ -z ${SIMHCA_CLOCK-} ]] || one_of --clock "$SIMHCA_CLOCK" wall virtual
   [[ -z ${SIMHCA_LOG-} ]] || one_of --log "$SIMHCA_LOG" off error warn info debug
   export SIMHCA_ROUTE=${SIMHCA_ROUTE:-sim}
   if [[ ! $SIMHCA_ROUTE =~ ^(sim|hw)(:[A-Za-z0-9_.-]+)?(,(sim|hw)(:[A-Za-z0-9_.-]+)?)*$ ]]; then

@@ -237,6 +237,7 @@ int Hca::CreateQp(const CreateQpCommand& command, CreateQpReply* reply) {
 ModifyLimits Hca::Limits() const {
   return {
       .ports = static_cast<uint8_t>(profile_.limits.phys_port_cnt),
+      .needs_global_route = profile_.identity.link_layer == LinkLayer::kEthernet,
       .max_mtu_code = static_cast<uint8_t>(profile_.port.active_mtu),
       .pkeys = static_cast<uint16_t>(profile_.port.pkey_table_len),
       .gids = static_cast<uint16_t>(kGidsPerPort),

@@ -112,7 +112,7 @@ void QueuePair::SetAttributes(uint32_t mask, const QpAttributes& wanted) {
   if (given(qp_mask::kQkey)) attributes_.qkey = wanted.qkey;
   if (given(qp_mask::kAv)) {
     attributes_.av = wanted.av;
-    remote_port_ = PortOfGid(wanted.av.dgid);
+    remote_port_ = wanted.av.is_global ? PortOfGid(wanted.av.dgid) : PortOfLid(wanted.av.dlid);
   }
   if (given(qp_mask::kPathMtu)) attributes_.path_mtu = wanted.path_mtu;
   if (given(qp_mask::kTimeout)) attributes_.timeout = wanted.timeout;

@@ -80,8 +80,8 @@ int CheckValues(uint32_t mask, const QpAttributes& wanted, const ModifyLimits& l
     return EINVAL;
   }
   if (given(kAv)) {
-    // RoCE routes by GID: an address without a global route goes nowhere.
-    if (!wanted.av.is_global || wanted.av.sgid_index >= limits.gids) return EINVAL;
+    if (!wanted.av.is_global && limits.needs_global_route) return EINVAL;
+    if (wanted.av.is_global && wanted.av.sgid_index >= limits.gids) return EINVAL;
   }
   return 0;
 }

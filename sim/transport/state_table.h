@@ -10,6 +10,7 @@ namespace simhca {
 // Limits that attribute values of a modify are checked against.
 struct ModifyLimits {
   uint8_t ports = 1;
+  bool needs_global_route = true;  // RoCE: an address without a GID goes nowhere
   uint8_t max_mtu_code = 5;
   uint16_t pkeys = 1;
   uint16_t gids = 2;

@@ -70,6 +70,13 @@ constexpr std::optional<uint16_t> PortOfGid(const Gid& gid) {
   return found ? std::optional<uint16_t>(found->port) : std::nullopt;
 }
 
+// Where a profile's link layer is InfiniBand, ports have LIDs too, and packets may be addressed by
+// them alone.
+constexpr uint16_t LidOfPort(uint16_t port) { return static_cast<uint16_t>(port + 1); }
+constexpr std::optional<uint16_t> PortOfLid(uint16_t lid) {
+  return lid != 0 ? std::optional<uint16_t>(static_cast<uint16_t>(lid - 1)) : std::nullopt;
+}
+
 // IPv4-mapped, so that packets carry an IPv4 header.
 constexpr bool IsIpv4Mapped(const Gid& gid) {
   for (int i = 0; i < 10; ++i) {

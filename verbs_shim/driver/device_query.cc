@@ -29,9 +29,6 @@ __be64 GuidOf(size_t port_index) {
   return std::bit_cast<__be64>(NodeGuidOfPort(static_cast<uint16_t>(port_index)));
 }
 
-// A LID of its own for each port of the fabric, where ports are routed by LID.
-constexpr uint16_t LidOfPort(size_t port_index) { return static_cast<uint16_t>(port_index + 1); }
-
 void Fill(const Context& context, ibv_device_attr* attr) {
   const DeviceProfile& profile = context.profile;
   const DeviceProfile::Limits& limits = profile.limits;
@@ -95,7 +92,7 @@ void Fill(const Context& context, ibv_port_attr* attr) {
     attr->link_layer = IBV_LINK_LAYER_ETHERNET;
   } else {
     attr->link_layer = IBV_LINK_LAYER_INFINIBAND;
-    attr->lid = LidOfPort(context.listed.index);
+    attr->lid = LidOfPort(static_cast<uint16_t>(context.listed.index));
     attr->sm_lid = 1;
   }
 }
@@ -151,6 +148,11 @@ const char* GetDeviceName(ibv_device* device) { return device->name; }
 __be64 GetDeviceGuid(ibv_device* device) {
   const ListedDevice* listed = FindListed(device);
   return listed != nullptr ? GuidOf(listed->index) : 0;
+}
+
+std::string GetBoardId(ibv_device* device) {
+  const ListedDevice* listed = FindListed(device);
+  return listed != nullptr ? listed->profile->identity.board_id : std::string();
 }
 
 int GetDeviceIndex(ibv_device* device) {

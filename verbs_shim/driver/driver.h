@@ -6,6 +6,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <string>
 #include <vector>
 
 // The user-space driver of the simulated devices, as seen from the exported verbs.
@@ -41,6 +42,8 @@ int GetDevices(std::vector<ibv_device*>* devices);
 const char* GetDeviceName(ibv_device* device);
 __be64 GetDeviceGuid(ibv_device* device);
 int GetDeviceIndex(ibv_device* device);
+// What sysfs shows as the device's board_id; no verb of its own.
+std::string GetBoardId(ibv_device* device);
 
 ibv_context* OpenDevice(ibv_device* device);
 int CloseDevice(ibv_context* context);

@@ -20,7 +20,6 @@ struct Operation {
   Kind kind = Kind::kUnknown;
   WqeOpcode opcode{};
   bool immediate = false;
-  bool invalidate = false;
   bool needs_rc = false;  // READ and atomics: reliable connections only
 };
 
@@ -31,11 +30,6 @@ constexpr Operation OperationOf(ibv_wr_opcode opcode) {
       return {Kind::kSend, WqeOpcode::kSend};
     case IBV_WR_SEND_WITH_IMM:
       return {.kind = Kind::kSend, .opcode = WqeOpcode::kSendImmediate, .immediate = true};
-    case IBV_WR_SEND_WITH_INV:
-      return {.kind = Kind::kSend,
-              .opcode = WqeOpcode::kSendInvalidate,
-              .invalidate = true,
-              .needs_rc = true};
     case IBV_WR_RDMA_WRITE:
       return {Kind::kRemote, WqeOpcode::kRdmaWrite};
     case IBV_WR_RDMA_WRITE_WITH_IMM:
@@ -46,6 +40,8 @@ constexpr Operation OperationOf(ibv_wr_opcode opcode) {
       return {.kind = Kind::kAtomic, .opcode = WqeOpcode::kAtomicCompareSwap, .needs_rc = true};
     case IBV_WR_ATOMIC_FETCH_AND_ADD:
       return {.kind = Kind::kAtomic, .opcode = WqeOpcode::kAtomicFetchAdd, .needs_rc = true};
+    // Without memory windows there is no key that a peer may invalidate.
+    case IBV_WR_SEND_WITH_INV:
     case IBV_WR_LOCAL_INV:
     case IBV_WR_BIND_MW:
     case IBV_WR_TSO:
@@ -163,9 +159,7 @@ int Post(Qp* qp, const ibv_send_wr& wr) {
     return error;
   control.Set(operation.opcode, static_cast<uint16_t>(sq.next_block), qp->number, writer.units(),
               ControlFlags(*qp, wr.send_flags));
-  control.immediate = operation.immediate    ? wr.imm_data
-                      : operation.invalidate ? std::bit_cast<uint32_t>(Be32{wr.invalidate_rkey})
-                                             : 0;
+  control.immediate = operation.immediate ? wr.imm_data : 0;
   CommitWqe(&sq, writer.blocks(), wr.wr_id);
   return 0;
 }

@@ -56,7 +56,10 @@ std::string Process::ReadSettings() {
   }
   if (const char* clock = Setting("SIMHCA_CLOCK")) {
     const std::optional<ClockMode> parsed = ParseClockMode(clock);
-    if (!parsed) return Format("SIMHCA_CLOCK={}: not one of wall, paced, virtual", clock);
+    if (!parsed) return Format("SIMHCA_CLOCK={}: not one of wall, virtual", clock);
+    if (*parsed == ClockMode::kPaced) {
+      return "SIMHCA_CLOCK=paced: not available yet; use wall or virtual";
+    }
     options_.clock = *parsed;
   }
   if (const char* seed = Setting("SIMHCA_SEED")) {

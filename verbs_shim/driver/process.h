@@ -35,7 +35,7 @@ struct ListedDevice {
 // What this process has of the simulated devices: its settings, read once from the environment,
 // and its engine, started at the first open and kept until the process ends.
 //   SIMHCA_PROFILE SIMHCA_DEVICES SIMHCA_DEVICE   see sim/profiles/device_plan.h
-//   SIMHCA_CLOCK    wall, paced or virtual
+//   SIMHCA_CLOCK    wall or virtual
 //   SIMHCA_FABRIC   name of the fabric
 //   SIMHCA_SEED     of all randomness
 //   SIMHCA_LOG      see log.h

@@ -182,15 +182,16 @@ constexpr uint32_t kSupportedMask =
     IBV_QP_INIT_ATTR_PD | IBV_QP_INIT_ATTR_CREATE_FLAGS | IBV_QP_INIT_ATTR_SEND_OPS_FLAGS;
 
 // Operations that the wr_* functions of a type can build.
-uint64_t SupportedOps(ibv_qp_type type) {
+uint64_t SupportedOps(ibv_qp_type type, AtomicCap atomics) {
   uint64_t ops = IBV_QP_EX_WITH_SEND | IBV_QP_EX_WITH_SEND_WITH_IMM;
   if (type == IBV_QPT_RC || type == IBV_QPT_UC) {
-    ops |= IBV_QP_EX_WITH_RDMA_WRITE | IBV_QP_EX_WITH_RDMA_WRITE_WITH_IMM |
-           IBV_QP_EX_WITH_SEND_WITH_INV;
+    ops |= IBV_QP_EX_WITH_RDMA_WRITE | IBV_QP_EX_WITH_RDMA_WRITE_WITH_IMM;
   }
   if (type == IBV_QPT_RC) {
-    ops |= IBV_QP_EX_WITH_RDMA_READ | IBV_QP_EX_WITH_ATOMIC_CMP_AND_SWP |
-           IBV_QP_EX_WITH_ATOMIC_FETCH_AND_ADD;
+    ops |= IBV_QP_EX_WITH_RDMA_READ;
+    if (atomics != AtomicCap::kNone) {
+      ops |= IBV_QP_EX_WITH_ATOMIC_CMP_AND_SWP | IBV_QP_EX_WITH_ATOMIC_FETCH_AND_ADD;
+    }
   }
   return ops;
 }
@@ -241,9 +242,11 @@ ibv_qp* CreateQpEx(ibv_context* public_context, ibv_qp_init_attr_ex* init_attr) 
   const bool wr_functions = (mask & IBV_QP_INIT_ATTR_SEND_OPS_FLAGS) != 0;
   ibv_qp_init_attr_ex attr = *init_attr;
   attr.send_ops_flags = wr_functions ? init_attr->send_ops_flags : 0;
-  if ((attr.send_ops_flags & ~SupportedOps(attr.qp_type)) != 0) {
+  const uint64_t supported =
+      SupportedOps(attr.qp_type, context->profile.features.atomic_cap);
+  if ((attr.send_ops_flags & ~supported) != 0) {
     return Null(Refuse(EOPNOTSUPP, kVerb, public_context, "send_ops_flags {:#x} not supported",
-                       attr.send_ops_flags & ~SupportedOps(attr.qp_type)));
+                       attr.send_ops_flags & ~supported));
   }
   ibv_qp* qp = Create(kVerb, context, &attr, wr_functions);
   if (qp != nullptr) init_attr->cap = attr.cap;

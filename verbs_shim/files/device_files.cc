@@ -32,7 +32,7 @@ std::optional<std::string> DeviceText(ibv_device* device, std::string_view path)
   const std::string_view attribute = Below(path, device->ibdev_path);
   if (attribute == "node_guid") return GuidText(driver::GetDeviceGuid(device)) + "\n";
   if (attribute == "node_type") return "1: CA\n";
-  if (attribute == "board_id") return "SIMHCA\n";
+  if (attribute == "board_id") return driver::GetBoardId(device) + "\n";
   if (Below(path, device->dev_path) == "ibdev") return std::string(device->name) + "\n";
   return std::nullopt;
 }

@@ -95,12 +95,12 @@ virtual\nhw:mlx5_0,sim\nmy-fabric.1\n0x2a\ndebug$' \
     --clock virtual --route hw:mlx5_0,sim --fabric my-fabric.1 --seed=0x2a --log debug -- \
     printenv "${names[@]}"
   expect_run 1 '^sim$' run -- printenv "${names[@]}"
-  SIMHCA_CLOCK=paced SIMHCA_LOG=off expect_run 0 $'^paced\nwarn$' run --log warn -- \
+  SIMHCA_CLOCK=virtual SIMHCA_LOG=off expect_run 0 $'^virtual\nwarn$' run --log warn -- \
     printenv SIMHCA_CLOCK SIMHCA_LOG
 }
 
 refuses_bad_values() {
-  expect_run 2 "'fast' is not one of: wall, paced, virtual" run --clock fast -- true
+  expect_run 2 "'fast' is not one of: wall, virtual" run --clock fast -- true
   expect_run 2 "'nic' is not one of: sim, hw, both, auto" run --route nic -- true
   expect_run 2 "'loud' is not one of: off, error, warn, info, debug" run --log=loud -- true
   expect_run 2 "'fast' is not one of: opt, asan, tsan, ubsan" run --config fast -- true

@@ -34,6 +34,7 @@ int GetDevices(std::vector<ibv_device*>* devices) {
 }
 
 __be64 GetDeviceGuid(ibv_device*) { return htobe64(0x0253'49ff'fe00'0a0bu); }
+std::string GetBoardId(ibv_device*) { return "BOARD_7"; }
 
 }  // namespace driver
 
@@ -43,6 +44,7 @@ namespace {
 TEST(DeviceFiles, AttributesOfASimulatedDeviceAreTexts) {
   EXPECT_EQ(ReadDeviceFile("/sys/class/infiniband/simhca0/node_guid"), "0253:49ff:fe00:0a0b\n");
   EXPECT_EQ(ReadDeviceFile("/sys/class/infiniband/simhca0/node_type"), "1: CA\n");
+  EXPECT_EQ(ReadDeviceFile("/sys/class/infiniband/simhca0/board_id"), "BOARD_7\n");
   EXPECT_EQ(ReadDeviceFile("/sys/class/infiniband_verbs/uverbs100/ibdev"), "simhca0\n");
 }
 
