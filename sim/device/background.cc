@@ -16,7 +16,7 @@ constexpr Duration kLookWhilePolled = kMillisecond;  // is the program still pol
 constexpr Duration kLookWhileWaiting = 200 * kMicrosecond;
 constexpr Duration kMaintenance = 100 * kMillisecond;
 constexpr Duration kVirtualSilence = 20 * kMillisecond;  // without a verbs call
-constexpr Duration kVirtualStride = kSecond;  // a stalled sender may retry for ever
+constexpr Duration kVirtualStride = kSecond;             // a stalled sender may retry for ever
 
 }  // namespace
 
@@ -136,8 +136,9 @@ void Progress::WatchVirtualClock() {
   }
   Unlock();
   if (moved && warn_) {
-    warn_("virtual time was advanced because the program waits without a verbs call: "
-          "results may differ from run to run");
+    warn_(
+        "virtual time was advanced because the program waits without a verbs call: "
+        "results may differ from run to run");
     warn_ = nullptr;
   }
 }

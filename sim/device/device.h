@@ -20,7 +20,7 @@ class Doorbell;
 
 struct OpenContextCommand {
   InterruptHandler* handler;
-  std::byte* event_ring;  // Eqe[event_entries], owner bytes initialised to 1
+  std::byte* event_ring;   // Eqe[event_entries], owner bytes initialised to 1
   uint32_t event_entries;  // a power of two
 };
 
@@ -34,20 +34,20 @@ struct RegisterRegionCommand {
 
 struct CreateCqCommand {
   uint32_t context;
-  std::byte* ring;           // Cqe[entries], every opcode_owner initialised to 0xf0
-  uint32_t entries;          // a power of two
+  std::byte* ring;             // Cqe[entries], every opcode_owner initialised to 0xf0
+  uint32_t entries;            // a power of two
   std::byte* doorbell_record;  // 2 words
-  bool timestamps;           // completions carry the device clock
+  bool timestamps;             // completions carry the device clock
 };
 
 struct CreateSrqCommand {
   uint32_t context;
   uint32_t pd;
-  std::byte* ring;  // entries of `stride` bytes, chained 0 -> 1 -> ... through next_wqe_index
+  std::byte* ring;   // entries of `stride` bytes, chained 0 -> 1 -> ... through next_wqe_index
   uint32_t entries;  // a power of two
   uint32_t stride;   // bytes, a power of two >= 32
   std::byte* doorbell_record;  // 1 word
-  uint32_t max_limit;  // largest limit that modify accepts
+  uint32_t max_limit;          // largest limit that modify accepts
 };
 
 struct ModifySrqCommand {
@@ -69,11 +69,11 @@ struct CreateQpCommand {
   QpType type;
   uint32_t send_cq;
   uint32_t receive_cq;
-  uint32_t srq;               // 0: the QP's own receive queue
-  std::byte* send_ring;       // blocks of kSendBlockBytes
-  uint32_t send_blocks;       // a power of two, or 0 for no send queue
-  std::byte* receive_ring;    // entries of `receive_stride` bytes of data segments
-  uint32_t receive_entries;   // a power of two, or 0
+  uint32_t srq;              // 0: the QP's own receive queue
+  std::byte* send_ring;      // blocks of kSendBlockBytes
+  uint32_t send_blocks;      // a power of two, or 0 for no send queue
+  std::byte* receive_ring;   // entries of `receive_stride` bytes of data segments
+  uint32_t receive_entries;  // a power of two, or 0
   uint32_t receive_stride;
   std::byte* doorbell_record;  // 2 words
 };

@@ -19,7 +19,7 @@ struct EngineOptions {
   uint64_t seed = 1;
   bool background_thread = true;
   std::function<void(const std::string&)> warn;  // takes messages for the log; may be empty
-  std::vector<DeviceProfile> devices;  // port i of the fabric is devices[i]
+  std::vector<DeviceProfile> devices;            // port i of the fabric is devices[i]
 };
 
 // The simulated devices of one process: their shared lock, fabric membership, clock, timers and

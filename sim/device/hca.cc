@@ -37,9 +37,7 @@ void Hca::CloseContext(uint32_t context) {
   const auto owned = [context](const auto& object) { return object.context == context; };
   qps_.EraseIf([context](const QueuePair& qp) { return qp.config().context == context; },
                [this](uint32_t, const QueuePair& qp) { ReleaseQp(qp); });
-  srqs_.EraseIf(owned, [this](uint32_t srqn, const Srq&) {
-    progress_.fabric.ReleaseNumber(srqn);
-  });
+  srqs_.EraseIf(owned, [this](uint32_t srqn, const Srq&) { progress_.fabric.ReleaseNumber(srqn); });
   cqs_.EraseIf(owned, [](uint32_t, const Cq&) {});
   pds_.EraseIf(owned, [this](uint32_t pd, const Pd&) { regions_.RemoveDomain(pd); });
   contexts_.Erase(context);
@@ -143,9 +141,9 @@ int Hca::CreateSrq(const CreateSrqCommand& command, uint32_t* srqn) {
   if (number == 0) return ENOMEM;
   const SharedReceiveQueue::Memory memory{command.ring, command.entries, command.stride,
                                           command.doorbell_record};
-  srqs_.Insert(number, std::make_unique<Srq>(command.context, number, command.pd, memory,
-                                             &context->events, command.max_limit,
-                                             profile_.features.limit_event_at_once));
+  srqs_.Insert(number,
+               std::make_unique<Srq>(command.context, number, command.pd, memory, &context->events,
+                                     command.max_limit, profile_.features.limit_event_at_once));
   ++pd->users;
   *srqn = number;
   return 0;

@@ -84,9 +84,7 @@ void Progress::Unlock() {
 // ---- Doorbells and rounds ----
 
 void Progress::ServeDoorbells() {
-  doorbells_.TakeAll([this](Doorbell& doorbell) {
-    active.Add(static_cast<QueuePair&>(doorbell));
-  });
+  doorbells_.TakeAll([this](Doorbell& doorbell) { active.Add(static_cast<QueuePair&>(doorbell)); });
 }
 
 void Progress::Ring(Doorbell& doorbell) {

@@ -25,9 +25,7 @@ CompletionQueue::CompletionQueue(uint32_t cqn, const Memory& memory, EventRing* 
       room_until_(memory.entries),
       timestamps_(timestamps) {}
 
-uint32_t CompletionQueue::Unconsumed() const {
-  return (producer_ - consumer_.Load()) & kIndexMask;
-}
+uint32_t CompletionQueue::Unconsumed() const { return (producer_ - consumer_.Load()) & kIndexMask; }
 
 bool CompletionQueue::Write(const Completion& completion) {
   if (overrun_) return false;
@@ -87,8 +85,8 @@ int CompletionQueue::Resize(std::byte* ring, uint32_t entries) {
   for (uint32_t index = producer_ - used; index != producer_; ++index) {
     mlx5::Cqe& cqe = target[index & (entries - 1)];
     cqe = Entry(index);
-    cqe.opcode_owner = static_cast<uint8_t>((cqe.opcode_owner & ~1u) |
-                                            mlx5::Cqe::OwnerBit(index, entries));
+    cqe.opcode_owner =
+        static_cast<uint8_t>((cqe.opcode_owner & ~1u) | mlx5::Cqe::OwnerBit(index, entries));
   }
   ring_ = target;
   entries_ = entries;

@@ -14,8 +14,7 @@ namespace simhca {
 class DoorbellRecord {
  public:
   DoorbellRecord() = default;
-  DoorbellRecord(std::byte* record, int word)
-      : word_(reinterpret_cast<uint32_t*>(record) + word) {}
+  DoorbellRecord(std::byte* record, int word) : word_(reinterpret_cast<uint32_t*>(record) + word) {}
 
   uint32_t Load() const {
     return Be32FromStored(std::atomic_ref<uint32_t>(*word_).load(std::memory_order_acquire));

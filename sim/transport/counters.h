@@ -24,7 +24,7 @@ enum class Counter : uint8_t {
   kRnrNaksReceived,
   kNaksSent,
   kNaksReceived,
-  kDuplicates,      // requests received again
+  kDuplicates,       // requests received again
   kRetransmissions,  // times a requester went back
   kTimeouts,
   kDropped,  // packets for no queue pair, or one that does not receive
@@ -34,10 +34,10 @@ enum class Counter : uint8_t {
 };
 
 inline constexpr std::array<std::string_view, static_cast<size_t>(Counter::kCount)> kCounterNames{
-    "packets_sent",       "packets_received",   "bytes_sent",        "bytes_received",
-    "sends_completed",    "receives_completed", "srq_wqes_claimed",  "srq_limit_events",
-    "rnr_naks_sent",      "rnr_naks_received",  "naks_sent",         "naks_received",
-    "duplicate_requests", "retransmissions",    "ack_timeouts",      "packets_dropped",
+    "packets_sent",       "packets_received",   "bytes_sent",       "bytes_received",
+    "sends_completed",    "receives_completed", "srq_wqes_claimed", "srq_limit_events",
+    "rnr_naks_sent",      "rnr_naks_received",  "naks_sent",        "naks_received",
+    "duplicate_requests", "retransmissions",    "ack_timeouts",     "packets_dropped",
     "async_events",       "completion_events",
 };
 

@@ -181,8 +181,7 @@ void QueuePair::CompleteSend(uint16_t block, mlx5::WqeOpcode opcode, uint32_t by
   Write(config_.send_cq, completion);
 }
 
-void QueuePair::CompleteSendError(uint16_t block, mlx5::WqeOpcode opcode,
-                                  mlx5::Syndrome syndrome) {
+void QueuePair::CompleteSendError(uint16_t block, mlx5::WqeOpcode opcode, mlx5::Syndrome syndrome) {
   Completion completion;
   completion.opcode = mlx5::CqeOpcode::kRequesterError;
   completion.syndrome = syndrome;

@@ -21,8 +21,8 @@ bool IsWrite(mlx5::WqeOpcode opcode) {
 }
 
 Operation OperationFor(mlx5::WqeOpcode opcode, bool first, bool last) {
-  const bool immediate = opcode == mlx5::WqeOpcode::kSendImmediate ||
-                         opcode == mlx5::WqeOpcode::kRdmaWriteImmediate;
+  const bool immediate =
+      opcode == mlx5::WqeOpcode::kSendImmediate || opcode == mlx5::WqeOpcode::kRdmaWriteImmediate;
   if (IsWrite(opcode)) {
     if (first && last) return immediate ? Operation::kWriteOnlyImmediate : Operation::kWriteOnly;
     if (last) return immediate ? Operation::kWriteLastImmediate : Operation::kWriteLast;
@@ -245,8 +245,7 @@ bool RcRequester::FillPayload(Message& message, uint32_t bytes, std::byte* to) {
     std::memcpy(to, wqe_.inline_bytes + transmit_packet_ * mtu(), bytes);
     return true;
   }
-  const AccessFault fault =
-      wqe_.segments.Gather(qp_.regions(), qp_.config().pd, to, bytes);
+  const AccessFault fault = wqe_.segments.Gather(qp_.regions(), qp_.config().pd, to, bytes);
   if (fault == AccessFault::kNone) return true;
   message.failure = mlx5::Syndrome::kLocalProtection;
   return false;
@@ -400,9 +399,9 @@ void RcRequester::OnReadResponse(const InboundPacket& packet) {
     return;
   }
   if (!read_loaded_) {
-    read_wqe_ = qp_.send_queue().Read(message.block, qp_.qpn(),
-                                      static_cast<uint16_t>(message.block + message.blocks),
-                                      read_scratch_);
+    read_wqe_ =
+        qp_.send_queue().Read(message.block, qp_.qpn(),
+                              static_cast<uint16_t>(message.block + message.blocks), read_scratch_);
     read_wqe_.segments.Skip(uint64_t{message.received} * mtu());
     read_loaded_ = true;
   }
@@ -433,8 +432,7 @@ void RcRequester::RewindTo(uint32_t psn) {
     const Message& message = At(transmit_);
     if (PsnDistance(psn, LastPsn(message)) <= 0) {
       if (!message.is_read()) {
-        transmit_packet_ = static_cast<uint32_t>(
-            std::max(0, PsnDistance(psn, message.first_psn)));
+        transmit_packet_ = static_cast<uint32_t>(std::max(0, PsnDistance(psn, message.first_psn)));
       }
       break;
     }

@@ -84,10 +84,10 @@ class RcRequester {
   uint32_t oldest_ = 0;
   uint32_t transmit_ = 0;
   uint32_t end_ = 0;
-  uint32_t transmit_packet_ = 0;  // packets of message transmit_ that are sent
-  uint16_t next_block_ = 0;       // of the WQE after end_
-  uint32_t next_psn_ = 0;         // of that WQE
-  uint32_t sent_psn_ = 0;         // after the furthest packet ever sent
+  uint32_t transmit_packet_ = 0;     // packets of message transmit_ that are sent
+  uint16_t next_block_ = 0;          // of the WQE after end_
+  uint32_t next_psn_ = 0;            // of that WQE
+  uint32_t sent_psn_ = 0;            // after the furthest packet ever sent
   uint32_t unacknowledged_psn_ = 0;  // oldest PSN nobody has answered for
   uint32_t outstanding_reads_ = 0;
 

@@ -159,8 +159,8 @@ void RcResponder::OnSend(const InboundPacket& packet, Operation operation) {
     Fail(psn, syndrome::kNakInvalidRequest, mlx5::Syndrome::kLocalLength, std::nullopt);
     return;
   }
-  const AccessFault fault = wqe_->buffers.Scatter(qp_.regions(), qp_.receive_pd(), packet.payload,
-                                                  packet.payload_bytes);
+  const AccessFault fault =
+      wqe_->buffers.Scatter(qp_.regions(), qp_.receive_pd(), packet.payload, packet.payload_bytes);
   if (fault != AccessFault::kNone) {
     Fail(psn, syndrome::kNakRemoteOperation, mlx5::Syndrome::kLocalProtection, std::nullopt);
     return;
@@ -184,8 +184,8 @@ bool RcResponder::OpenWrite(const Reth& reth) {
   }
   if (reth.length > 0) {
     AccessFault fault = AccessFault::kNone;
-    if (qp_.regions().Translate(reth.rkey, reth.address, reth.length, qp_.config().pd,
-                                kRemoteWrite, &fault) == nullptr) {
+    if (qp_.regions().Translate(reth.rkey, reth.address, reth.length, qp_.config().pd, kRemoteWrite,
+                                &fault) == nullptr) {
       FailRemoteAccess(expected_psn_);
       return false;
     }
@@ -202,9 +202,9 @@ bool RcResponder::PlaceWrite(const InboundPacket& packet) {
   if (packet.payload_bytes == 0) return true;
   // Looked up for each packet: the region may be gone before the message is complete.
   AccessFault fault = AccessFault::kNone;
-  std::byte* to = qp_.regions().Translate(write_rkey_, write_address_ + received_,
-                                          packet.payload_bytes, qp_.config().pd, kRemoteWrite,
-                                          &fault);
+  std::byte* to =
+      qp_.regions().Translate(write_rkey_, write_address_ + received_, packet.payload_bytes,
+                              qp_.config().pd, kRemoteWrite, &fault);
   if (to == nullptr) {
     FailRemoteAccess(packet.bth.psn);
     return false;

@@ -85,8 +85,8 @@ class RcResponder {
   uint32_t write_rkey_ = 0;
   uint64_t write_length_ = 0;
 
-  std::vector<Read> reads_;    // to be answered, oldest first; few, so plain vectors do
-  std::vector<Read> history_;  // accepted, newest last, at most max_dest_rd_atomic
+  std::vector<Read> reads_;       // to be answered, oldest first; few, so plain vectors do
+  std::vector<Read> history_;     // accepted, newest last, at most max_dest_rd_atomic
   std::optional<Answer> answer_;  // after the READs
 };
 

@@ -101,7 +101,8 @@ int CheckModify(QpType, QpState state, const QpAttributes& current, uint32_t mas
         wanted.current_state != QpState::kSqd && wanted.current_state != QpState::kSqe) {
       return EINVAL;
     }
-    if (state == QpState::kReset || state == QpState::kInit || state == QpState::kErr) return EINVAL;
+    if (state == QpState::kReset || state == QpState::kInit || state == QpState::kErr)
+      return EINVAL;
     from = wanted.current_state;
   }
   const std::optional<Transition> transition = RcTransition(from, to);

@@ -14,7 +14,7 @@ struct ModifyLimits {
   uint8_t max_mtu_code = 5;
   uint16_t pkeys = 1;
   uint16_t gids = 2;
-  uint32_t max_rd_atomic = 16;      // as requester
+  uint32_t max_rd_atomic = 16;       // as requester
   uint32_t max_dest_rd_atomic = 16;  // as responder
 };
 

@@ -3,13 +3,12 @@
 
 #include <infiniband/verbs.h>
 
-#include <cerrno>
-
+#include "verbs_shim/driver/result.h"
 #include "verbs_shim/route/real_library.h"
 
 // What every file of exported symbols needs.  A verb is written in one pattern: if the simulated
 // devices own the object, call the driver; else, on a route with hardware, the real library's
-// function; else refuse in the verb's own form.  The version of a symbol is given by the .map
+// function; else refuse in the verb's own form.  The version of a symbol is given by the .lds
 // files, that of a second, older entry by the symver attribute.
 
 // The header replaces these by inline functions; here the symbols behind them are defined.
@@ -30,17 +29,9 @@ namespace simhca::abi {
 // at SIMHCA_LOG=warn.
 int Foreign(const char* verb, const void* object);
 
-// The failure of verbs that return a pointer.
-inline decltype(nullptr) Null(int error) {
-  errno = error;
-  return nullptr;
-}
-
-// The failure of verbs that return -1 and set errno.
-inline int MinusOne(int error) {
-  errno = error;
-  return -1;
-}
+// Failures in the form of the verb.
+using driver::MinusOne;
+using driver::Null;
 
 }  // namespace simhca::abi
 

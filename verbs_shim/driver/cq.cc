@@ -71,7 +71,8 @@ int CheckRequest(const Context& context, const Request& request) {
   if (request.channel == nullptr) return 0;
   const Channel* channel = FromVerbs(request.channel);
   if (const int error = CheckChannel(channel)) {
-    return Refuse(error, request.verb, object, "channel {} is not one", static_cast<const void*>(channel));
+    return Refuse(error, request.verb, object, "channel {} is not one",
+                  static_cast<const void*>(channel));
   }
   if (channel->context != &context) {
     return Refuse(ENOENT, request.verb, object, "channel {} is of another context",

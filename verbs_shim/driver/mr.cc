@@ -156,7 +156,8 @@ int ReregMr(ibv_mr* public_mr, int flags, ibv_pd* public_pd, void* addr, size_t 
   Context* context = mr->context;
   Pd* pd = has(IBV_REREG_MR_CHANGE_PD) ? FromVerbs(public_pd) : mr->pd;
   if (const int error = CheckObject(pd)) {
-    return refused(Refuse(error, kVerb, public_mr, "pd {} is not one", static_cast<const void*>(public_pd)));
+    return refused(
+        Refuse(error, kVerb, public_mr, "pd {} is not one", static_cast<const void*>(public_pd)));
   }
   if (pd->context != context) {
     return refused(Refuse(ENOENT, kVerb, public_mr, "the PD is of another context"));

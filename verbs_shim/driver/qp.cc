@@ -41,7 +41,8 @@ struct Parts {
 template <typename Object>
 int CheckPart(const char* verb, const Context* context, const char* name, const Object* object) {
   if (const int error = CheckObject(object)) {
-    return Refuse(error, verb, &context->verbs.context, "{} {} is not one", name, static_cast<const void*>(object));
+    return Refuse(error, verb, &context->verbs.context, "{} {} is not one", name,
+                  static_cast<const void*>(object));
   }
   if (object->context != context) {
     return Refuse(ENOENT, verb, &context->verbs.context, "{} {} is of another context", name,
@@ -242,8 +243,7 @@ ibv_qp* CreateQpEx(ibv_context* public_context, ibv_qp_init_attr_ex* init_attr) 
   const bool wr_functions = (mask & IBV_QP_INIT_ATTR_SEND_OPS_FLAGS) != 0;
   ibv_qp_init_attr_ex attr = *init_attr;
   attr.send_ops_flags = wr_functions ? init_attr->send_ops_flags : 0;
-  const uint64_t supported =
-      SupportedOps(attr.qp_type, context->profile.features.atomic_cap);
+  const uint64_t supported = SupportedOps(attr.qp_type, context->profile.features.atomic_cap);
   if ((attr.send_ops_flags & ~supported) != 0) {
     return Null(Refuse(EOPNOTSUPP, kVerb, public_context, "send_ops_flags {:#x} not supported",
                        attr.send_ops_flags & ~supported));

@@ -126,7 +126,8 @@ int CheckPd(const char* verb, const void* object, ibv_pd* public_pd, const Conte
     return Refuse(error, verb, object, "pd {} is not one", static_cast<const void*>(public_pd));
   }
   if (context != nullptr && pd->context != context) {
-    return Refuse(ENOENT, verb, object, "pd {} is of another context", static_cast<const void*>(public_pd));
+    return Refuse(ENOENT, verb, object, "pd {} is of another context",
+                  static_cast<const void*>(public_pd));
   }
   return 0;
 }

@@ -133,24 +133,24 @@ enum class Syndrome : uint8_t {
 struct Cqe {
   uint8_t inline_area[16];  // 0
   uint8_t reserved16;
-  uint8_t ml_path;       // 17
+  uint8_t ml_path;  // 17
   uint8_t reserved18[4];
   Be16 slid;             // 22
   Be32 flags_rqpn;       // 24: 29:28 GRH (1 v6, 2 v4), 27:24 SL, 23:0 source QPN
   uint8_t header_flags;  // 28
   uint8_t l4_header_type;
   Be16 vlan_info;
-  Be32 srqn;                 // 32: low 24 bits; 0 = the QP's own receive queue
-  uint32_t immediate;        // 36: immediate as received, or Be32 invalidated rkey
-  uint8_t app;               // 40
+  Be32 srqn;           // 32: low 24 bits; 0 = the QP's own receive queue
+  uint32_t immediate;  // 36: immediate as received, or Be32 invalidated rkey
+  uint8_t app;         // 40
   uint8_t app_operation;
   Be16 app_info;
-  Be32 byte_count;           // 44
-  Be64 timestamp;            // 48
-  Be32 sop_qpn;              // 56: 31:24 send opcode (requester), 23:0 local QPN
-  Be16 wqe_counter;          // 60: receive slot, or block index of the send WQE
-  uint8_t signature;         // 62
-  uint8_t opcode_owner;      // 63: 7:4 opcode, 1 solicited, 0 owner; written last
+  Be32 byte_count;       // 44
+  Be64 timestamp;        // 48
+  Be32 sop_qpn;          // 56: 31:24 send opcode (requester), 23:0 local QPN
+  Be16 wqe_counter;      // 60: receive slot, or block index of the send WQE
+  uint8_t signature;     // 62
+  uint8_t opcode_owner;  // 63: 7:4 opcode, 1 solicited, 0 owner; written last
 
   CqeOpcode opcode() const { return static_cast<CqeOpcode>(opcode_owner >> 4); }
   uint32_t qpn() const { return sop_qpn & 0xffffff; }
@@ -215,16 +215,16 @@ struct Eqe {
   uint8_t reserved4[28];
   Be32 cq_error_cqn;  // 32
   uint8_t reserved36[4];
-  uint8_t port;       // 40: number in the high nibble
+  uint8_t port;  // 40: number in the high nibble
   uint8_t reserved41[2];
   uint8_t cq_error_syndrome;  // 43
   uint8_t reserved44[8];
   uint8_t queue_kind;  // 52: 0 QP, 1 RQ, 2 SQ
   uint8_t reserved53[3];
-  Be32 number;         // 56: CQ, QP or SRQ number, low 24 bits
+  Be32 number;  // 56: CQ, QP or SRQ number, low 24 bits
   uint8_t reserved60[2];
   uint8_t signature;
-  uint8_t owner;       // written last; same parity rule as a CQE
+  uint8_t owner;  // written last; same parity rule as a CQE
 };
 static_assert(sizeof(Eqe) == 64 && offsetof(Eqe, number) == 56 && offsetof(Eqe, owner) == 63);
 

@@ -130,8 +130,8 @@ TEST_F(RcPair, MoreReadsThanAreAllowedInFlightAllComplete) {
 }
 
 TEST_F(RcPair, LostPacketsAreSentAgain) {
-  for (const Operation lost : {Operation::kSendFirst, Operation::kSendMiddle, Operation::kSendLast,
-                               Operation::kAck}) {
+  for (const Operation lost :
+       {Operation::kSendFirst, Operation::kSendMiddle, Operation::kSendLast, Operation::kAck}) {
     SCOPED_TRACE(static_cast<int>(lost));
     auto x = rig.MakeQp(*send_cq, nullptr), y = rig.MakeQp(*receive_cq, nullptr);
     rig.Connect(*x, *y);
@@ -148,9 +148,8 @@ TEST_F(RcPair, LostPacketsAreSentAgain) {
 }
 
 TEST_F(RcPair, LostReadPacketsAreSentAgain) {
-  for (const Operation lost :
-       {Operation::kReadRequest, Operation::kReadResponseFirst, Operation::kReadResponseMiddle,
-        Operation::kReadResponseLast}) {
+  for (const Operation lost : {Operation::kReadRequest, Operation::kReadResponseFirst,
+                               Operation::kReadResponseMiddle, Operation::kReadResponseLast}) {
     SCOPED_TRACE(static_cast<int>(lost));
     auto x = rig.MakeQp(*send_cq, nullptr), y = rig.MakeQp(*receive_cq, nullptr);
     rig.Connect(*x, *y);

@@ -70,8 +70,8 @@ std::unique_ptr<Rig::Srq> Rig::MakeSrq() {
     auto* next = reinterpret_cast<mlx5::SrqNextSegment*>(srq->ring.data() + i * kStride);
     next->next_wqe_index = static_cast<uint16_t>((i + 1) % kSrqEntries);
   }
-  const CreateSrqCommand command{context, pd, srq->ring.data(), kSrqEntries, kStride,
-                                 srq->record_bytes(), kSrqEntries - 1};
+  const CreateSrqCommand command{
+      context, pd, srq->ring.data(), kSrqEntries, kStride, srq->record_bytes(), kSrqEntries - 1};
   EXPECT_EQ(hca.CreateSrq(command, &srq->number), 0);
   return srq;
 }
