@@ -17,6 +17,8 @@ constexpr uint32_t kTarget = 512 * 1024;  // offset in the arena that messages g
 
 class RcTest : public ::testing::Test {
  protected:
+  explicit RcTest(const DeviceProfile& profile = Rig::GenericProfile()) : rig(profile) {}
+
   Rig rig;
   std::unique_ptr<Rig::Cq> send_cq = rig.MakeCq();
   std::unique_ptr<Rig::Cq> receive_cq = rig.MakeCq();
@@ -327,6 +329,8 @@ TEST_F(RcPair, ErrorStateFlushesWhatIsPostedLater) {
 
 class SrqTest : public RcTest {
  protected:
+  using RcTest::RcTest;
+
   void Modify(std::optional<uint32_t> limit) {
     ModifySrqCommand command{};
     command.srq = srq->number;
@@ -371,6 +375,28 @@ TEST_F(SrqTest, LimitEventFiresOnceBelowTheLimit) {
 TEST_F(SrqTest, ArmingAboveTheFillFiresAtOnce) {
   Post(2);
   Modify(3);
+  EXPECT_EQ(rig.CountEvents(EventType::kSrqLimit, srq->number), 1u);
+  EXPECT_EQ(Limit(), 0u);
+}
+
+// A device that looks at the limit only when a receive takes an entry.
+class LateLimitTest : public SrqTest {
+ protected:
+  LateLimitTest() : SrqTest(Profile()) {}
+  static DeviceProfile Profile() {
+    DeviceProfile profile = Rig::GenericProfile();
+    profile.features.limit_event_at_once = false;
+    return profile;
+  }
+};
+
+TEST_F(LateLimitTest, ArmingAboveTheFillFiresAtTheNextReceive) {
+  rig.Connect(*a, *b);
+  Post(2);
+  Modify(3);
+  EXPECT_EQ(rig.CountEvents(EventType::kSrqLimit, srq->number), 0u);
+  EXPECT_EQ(Limit(), 3u);
+  SendAndWait(1);
   EXPECT_EQ(rig.CountEvents(EventType::kSrqLimit, srq->number), 1u);
   EXPECT_EQ(Limit(), 0u);
 }

@@ -8,17 +8,13 @@
 
 namespace simhca {
 
-namespace {
-
-DeviceProfile Generic() {
+DeviceProfile Rig::GenericProfile() {
   const ProfileResult result = FindProfile("generic");
   EXPECT_TRUE(result) << result.error;
   return result.profile.value_or(DeviceProfile{});
 }
 
-}  // namespace
-
-Rig::Rig() : Rig(std::make_unique<LoopbackFabric>(), Generic()) {}
+Rig::Rig(const DeviceProfile& profile) : Rig(std::make_unique<LoopbackFabric>(), profile) {}
 
 Rig::Rig(std::unique_ptr<LoopbackFabric> loopback, const DeviceProfile& profile)
     : fabric(loopback.get()),

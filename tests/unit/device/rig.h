@@ -59,7 +59,8 @@ class Rig : private InterruptHandler {
     uint8_t flags = mlx5::kCompletionOnSuccess;
   };
 
-  Rig();
+  static DeviceProfile GenericProfile();
+  explicit Rig(const DeviceProfile& profile = GenericProfile());
   ~Rig() override = default;
 
   std::unique_ptr<Cq> MakeCq();
