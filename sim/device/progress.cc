@@ -105,7 +105,13 @@ void Progress::Ring(Doorbell& doorbell) {
     }
   }
   link.Flush();
+  LeaveRestToThread();
   Unlock();
+}
+
+// What does not fit now has to be sent later, perhaps while the program calls no verbs at all.
+void Progress::LeaveRestToThread() {
+  if (!active.empty() && fabric.wake_wanted()) fabric.Wake();
 }
 
 // Gives each active queue pair a turn.  Returns whether any wants another right away.
@@ -185,6 +191,7 @@ void Progress::ExpectSleep() {
   // What arrived before peers saw the flag has been announced by nobody.
   Hold hold(*this);
   Step();
+  LeaveRestToThread();
 }
 
 void Progress::OnPacket(const PacketAddress& address, const std::byte* bytes, uint32_t length) {

@@ -79,6 +79,7 @@ class Progress final : public Services, private PacketHandler {
   // One round of everything that is due now.  Returns whether there was anything to do.
   bool Step();
   bool RunActive();
+  void LeaveRestToThread();
   bool RunTimers();
   void CountCall() {
     calls_.store(calls_.load(std::memory_order_relaxed) + 1, std::memory_order_relaxed);

@@ -118,7 +118,8 @@ int RunPeer(const std::string& role) {
   const Device device;
   const Pd pd = MakePd(device);
   const Cq cq = MakeCq(device, 64);
-  Buffer buffer(pd.get(), 16 * kPeerMessageBytes);
+  const bool long_message = role == "receive-long";
+  Buffer buffer(pd.get(), long_message ? kLongMessageBytes : 16 * kPeerMessageBytes);
   QpOptions options;
   options.send_cq = cq.get();
   options.receive_cq = cq.get();
@@ -126,7 +127,15 @@ int RunPeer(const std::string& role) {
   PrintNumber(qp->qp_num);
   unsigned peer = 0;
   if (std::scanf("%u", &peer) != 1) return 3;
-  BringTo(device, qp.get(), IBV_QPS_RTS, ConnectionAttributes(device, peer, {}));
+  ConnectOptions connection;
+  if (long_message) connection.mtu = IBV_MTU_4096;
+  BringTo(device, qp.get(), IBV_QPS_RTS, ConnectionAttributes(device, peer, connection));
+  if (long_message) {
+    if (PostReceive(qp.get(), 0, {buffer.Sge(0, kLongMessageBytes)}) != 0) return 6;
+    const ibv_wc wc = PollOne(device, cq.get(), kPeerPatience);
+    PrintNumber(wc.status == IBV_WC_SUCCESS ? wc.byte_len : 0);
+    return 0;
+  }
   if (role == "exit-after-connect") {
     PrintNumber(0);
     std::exit(0);

@@ -36,11 +36,13 @@ class PeerProcess {
 inline constexpr uint32_t kExitMessages = 8;
 inline constexpr uint32_t kSrqMessages = 200;
 inline constexpr size_t kPeerMessageBytes = 4096;
+inline constexpr size_t kLongMessageBytes = 16 << 20;  // many times what a link holds
 inline size_t PeerMessageLength(uint32_t i) { return 1 + (i * 1237u) % kPeerMessageBytes; }
 
 // The program's other main: what a peer does.  Returns its exit status.
 //   exit-after-send     sends kExitMessages and exits without waiting for anything
 //   exit-after-connect  connects and exits
+//   receive-long        takes one message of kLongMessageBytes, then writes a number
 //   send-to-srq         sends kSrqMessages, waits for the success of each, and returns
 int RunPeer(const std::string& role);
 

@@ -1,3 +1,5 @@
+#include <chrono>
+
 #include "tests/conformance/fixture.h"
 #include "tests/conformance/peer_process.h"
 
@@ -73,6 +75,21 @@ TEST_F(TwoProcesses, LimitEventIsRaisedByAnotherProcess) {
   EXPECT_EQ(srq_.get(), event->element.srq);
   ibv_ack_async_event(&*event);
   EXPECT_EQ(kSrqMessages, Poll(device_, responder_cq_.get(), kSrqMessages).size());
+  EXPECT_EQ(0, peer.Wait());
+}
+
+// The device goes on by itself while its program waits for something else.
+TEST_F(TwoProcesses, LongMessageLeavesASenderThatCallsNoVerbs) {
+  Buffer message(pd_.get(), kLongMessageBytes);
+  const Qp qp = MakeQp(device_, pd_.get(), RequesterOptions());
+  PeerProcess peer("receive-long");
+  ConnectTo(peer, qp.get(), {.mtu = IBV_MTU_4096});
+  peer.WriteNumber(qp->qp_num);
+  const auto start = std::chrono::steady_clock::now();
+  ASSERT_EQ(0, PostSend(qp.get(), {.segments = {message.Sge(0, kLongMessageBytes)}}));
+  EXPECT_EQ(kLongMessageBytes, peer.ReadNumber());
+  EXPECT_LT(std::chrono::steady_clock::now() - start, std::chrono::seconds(2));
+  EXPECT_EQ(IBV_WC_SUCCESS, PollOne(device_, requester_cq_.get()).status);
   EXPECT_EQ(0, peer.Wait());
 }
 
