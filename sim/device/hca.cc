@@ -224,6 +224,7 @@ int Hca::CreateQp(const CreateQpCommand& command, CreateQpReply* reply) {
   config.regions = &regions_;
   config.services = &progress_;
   config.pipeline = pipeline_.get();
+  config.max_message_bytes = profile_.limits.max_msg_sz;
   config.clock_khz = static_cast<uint32_t>(profile_.limits.hca_core_clock_khz);
   QueuePair* qp = qps_.Insert(config.qpn, std::make_unique<QueuePair>(config));
   progress_.queue_pairs().Set(config.qpn, qp);

@@ -134,6 +134,7 @@ bool Progress::RunTimers() {
 }
 
 bool Progress::Step() {
+  fabric.Beat();
   const bool rung = !doorbells_.empty();
   if (rung) ServeDoorbells();
   const uint32_t packets = link.Poll(*this, kPacketsPerPoll, 0);

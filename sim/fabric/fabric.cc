@@ -54,6 +54,11 @@ class MemberFabric : public Fabric {
 
   Peer PeerOf(uint32_t number) override;
 
+  void Beat() override {
+    mine_.heartbeat.store(mine_.heartbeat.load(std::memory_order_relaxed) + 1,
+                          std::memory_order_relaxed);
+  }
+
   void WantWake(bool wanted) override {
     mine_.want_wake.store(wanted ? 1 : 0);
     if (wanted && rings_ != nullptr) rings_->BarrierBeforeSleep();
@@ -116,6 +121,11 @@ Fabric::Peer MemberFabric::PeerOf(uint32_t number) {
   if (slot != registry_->slot() && registry_->LifeOf(slot) == Registry::Life::kDead &&
       rings_->DrainedFrom(slot)) {
     peer.state = is_its() ? Peer::State::kDead : Peer::State::kUnknown;
+  }
+  peer.elsewhere = slot != registry_->slot();
+  if (peer.elsewhere && peer.state == Peer::State::kAlive) {
+    peer.heartbeat = process.heartbeat.load(std::memory_order_relaxed);
+    registry_->Wake(slot);
   }
   return peer;
 }

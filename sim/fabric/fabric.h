@@ -39,7 +39,9 @@ class Fabric {
   // State of the process that owns a number, for the transport's retry rules.
   struct Peer {
     enum class State : uint8_t { kAlive, kDead, kUnknown } state = State::kUnknown;
-    bool drained = true;  // all that we committed towards it has been consumed
+    bool drained = true;     // all that we committed towards it has been consumed
+    bool elsewhere = false;  // another process, which may be stopped without our knowing
+    uint64_t heartbeat = 0;  // its Beats; one that stands still does not run
   };
 
   // Joins, creating the fabric if nobody lives on it.  Returns 0 or a positive errno with an
@@ -68,8 +70,12 @@ class Fabric {
   virtual uint32_t AllocateNumber() = 0;
   virtual void ReleaseNumber(uint32_t number) = 0;
 
-  // Costs a system call: for timers only.
+  // Costs a system call: for timers only.  Wakes a sleeping process elsewhere, so that it shows
+  // that it can run.
   virtual Peer PeerOf(uint32_t number) = 0;
+
+  // Tells peers that this process runs.
+  virtual void Beat() = 0;
 
   // ---- Sleeping and waking; see sim/device/progress.h ----
 

@@ -76,6 +76,7 @@ struct ProcessSlot {
   // By sender's slot: index of the ring plus 1, or 0.
   alignas(kCellBytes) std::atomic<uint16_t> inbound[kMaxProcesses];
   alignas(kCellBytes) std::atomic<uint64_t> counters[kCountersPerProcess];
+  std::atomic<uint64_t> heartbeat;  // changes while the process's engine runs
 };
 
 struct FabricLayout {
@@ -90,7 +91,7 @@ inline constexpr size_t kFabricFileBytes = sizeof(FabricLayout) + kMaxRings * kR
 constexpr size_t RingOffset(uint32_t ring) { return sizeof(FabricLayout) + ring * kRingStride; }
 
 // Of everything above, so that processes with different builds refuse each other.
-inline constexpr uint32_t kLayoutVersion = 2;
+inline constexpr uint32_t kLayoutVersion = 3;
 constexpr uint32_t LayoutHash() {
   uint32_t hash = 2166136261u;
   for (uint64_t part :

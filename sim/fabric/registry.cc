@@ -286,6 +286,10 @@ Registry::Life Registry::LifeOfLocked(uint32_t slot) {
   return now - since > kGraceNs ? Life::kDead : Life::kMissing;
 }
 
+void Registry::Wake(uint32_t slot) {
+  if (process(slot).want_wake.load() != 0) WakeProcess(process(slot));
+}
+
 void Registry::RetakeLock() {
   std::unique_lock guard(FabricMutex(), std::try_to_lock);
   if (!guard || !IsMember()) return;

@@ -69,6 +69,9 @@ class Registry {
 
   // False once others have taken this process for dead: its slot may be somebody else's.
   bool IsMember() const;
+  // Wakes the sleeper of the process in `slot`, if it sleeps.
+  void Wake(uint32_t slot);
+
   // Takes a lost lock again.  Any thread.
   void RetakeLock();
   // Frees rings that are closed at both ends, if this process closed any.

@@ -20,10 +20,11 @@ inline constexpr Duration kSecond = 1000 * kMillisecond;
 // Later than anything that happens.  As a duration: without limit.
 inline constexpr Time kNever = std::numeric_limits<Time>::max();
 
-// `time + duration`, or kNever where the sum would not fit or either is kNever.  For operands
-// that are not negative.
+// `time + duration` (>= 0), or kNever where the sum would not fit or either is kNever.
 constexpr Time SaturatingAdd(Time time, Duration duration) {
-  return duration > kNever - time ? kNever : time + duration;
+  Time sum = 0;
+  const bool never = time == kNever || duration == kNever;
+  return never || __builtin_add_overflow(time, duration, &sum) ? kNever : sum;
 }
 
 // Whole nanoseconds, rounded towards zero.

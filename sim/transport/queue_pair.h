@@ -39,6 +39,7 @@ class QueuePair final : public Doorbell {
     Services* services = nullptr;
     PacketPipeline* pipeline = nullptr;  // null without a device model
     uint32_t clock_khz = 1'000'000;      // of completion timestamps
+    uint32_t max_message_bytes = 1u << 30;
   };
 
   explicit QueuePair(const Config& config);

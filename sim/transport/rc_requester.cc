@@ -11,9 +11,8 @@ namespace simhca {
 
 namespace {
 
-constexpr uint64_t kMaxMessageBytes = uint64_t{1} << 31;
 // Inside long messages an ACK is asked for now and then, so that a retry need not start over.
-constexpr uint32_t kPacketsPerAck = 64;
+constexpr uint32_t kPacketsPerAck = 16;
 constexpr uint8_t kRnrRetryForever = 7;
 
 bool IsWrite(mlx5::WqeOpcode opcode) {
@@ -128,7 +127,7 @@ bool RcRequester::ReadNext() {
   if (wqe_.form == SendWqe::Form::kMalformed) {
     message.failure = mlx5::Syndrome::kLocalQpOperation;
     wqe_.length = 0;
-  } else if (wqe_.length > kMaxMessageBytes) {
+  } else if (wqe_.length > qp_.config().max_message_bytes) {
     message.failure = mlx5::Syndrome::kLocalLength;
     wqe_.length = 0;
   }
@@ -287,6 +286,7 @@ void RcRequester::NoteProgress() {
   last_progress_ = qp_.services().CoarseNow();
   retries_left_ = qp_.attributes().retry_count;
   rnr_retries_left_ = qp_.attributes().rnr_retry;
+  peer_ran_ = false;
 }
 
 bool RcRequester::AcknowledgeThrough(uint32_t psn) {
@@ -472,12 +472,8 @@ void RcRequester::OnTimeout(Time now) {
     services.timers.Schedule(ack_timer_, due);
     return;
   }
-  // Nothing is lost towards a peer that lives but does not run (a debugger, a busy core): its
-  // packets wait in the ring, and retries are not spent on it.
   const bool nothing_sent = PsnDistance(sent_psn_, unacknowledged_psn_) <= 0;
-  const Fabric::Peer peer = services.fabric.PeerOf(qp_.attributes().dest_qpn);
-  const bool peer_waits = peer.state == Fabric::Peer::State::kAlive && !peer.drained;
-  if (rnr_waiting_ || nothing_sent || peer_waits) {
+  if (rnr_waiting_ || nothing_sent || PeerMayBeStopped()) {
     services.timers.Schedule(ack_timer_, SaturatingAdd(now, timeout));
     return;
   }
@@ -487,6 +483,20 @@ void RcRequester::OnTimeout(Time now) {
   RewindToOldest();
   last_progress_ = now;
   services.timers.Schedule(ack_timer_, SaturatingAdd(now, timeout));
+}
+
+// Retries are not spent while a peer lives but does not run (a debugger, a busy core).  Its packets
+// then wait in the ring; or it has taken them and was stopped before it could answer, which only
+// shows when it has been seen to run in two timeouts on end.
+bool RcRequester::PeerMayBeStopped() {
+  const Fabric::Peer peer = qp_.services().fabric.PeerOf(qp_.attributes().dest_qpn);
+  if (peer.state != Fabric::Peer::State::kAlive) return false;
+  if (!peer.elsewhere) return !peer.drained;
+  const bool ran = peer.drained && peer.heartbeat != peer_heartbeat_;
+  peer_heartbeat_ = peer.heartbeat;
+  const bool lost = ran && peer_ran_;
+  peer_ran_ = ran && !lost;
+  return !lost;
 }
 
 // ---- Errors ----

@@ -71,6 +71,8 @@ class RcRequester {
   // Goes back so that `psn` is the next to be sent.
   void RewindTo(uint32_t psn);
   void RewindToOldest();
+  // Whether the silence of a timeout may be the peer's standing still rather than a loss.
+  bool PeerMayBeStopped();
   // Spends one of the retries; false if there was none and the oldest message has failed.
   bool SpendRetry();
   void FailOldest(mlx5::Syndrome syndrome);
@@ -103,6 +105,8 @@ class RcRequester {
   uint8_t retries_left_ = 0;
   uint8_t rnr_retries_left_ = 0;
   bool rnr_waiting_ = false;
+  bool peer_ran_ = false;        // through a whole timeout, without an answer
+  uint64_t peer_heartbeat_ = 0;  // at the last timeout
   Time last_progress_ = 0;
   Timer ack_timer_;
   Timer rnr_timer_;

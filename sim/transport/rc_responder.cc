@@ -9,10 +9,6 @@
 
 namespace simhca {
 
-namespace {
-constexpr uint64_t kMaxMessageBytes = uint64_t{1} << 31;
-}
-
 void RcResponder::Start() {
   expected_psn_ = qp_.attributes().rq_psn;
   msn_ = 0;
@@ -93,7 +89,10 @@ void RcResponder::OnDuplicate(const InboundPacket& packet) {
         reth.length != old.length - offset) {
       return;
     }
-    if (reads_.size() >= qp_.attributes().max_dest_rd_atomic) return;
+    // The requester has gone back to this READ and will repeat all that followed it.
+    std::erase_if(reads_, [&old](const Read& pending) {
+      return PsnDistance(pending.first_psn, old.first_psn) >= 0;
+    });
     Read again = old;
     again.sent = static_cast<uint32_t>(skipped);
     reads_.push_back(again);
@@ -178,7 +177,7 @@ void RcResponder::OnSend(const InboundPacket& packet, Operation operation) {
 
 // False if the request has been refused.
 bool RcResponder::OpenWrite(const Reth& reth) {
-  if (!RightsFor(kRemoteWrite) || reth.length > kMaxMessageBytes) {
+  if (!RightsFor(kRemoteWrite) || reth.length > qp_.config().max_message_bytes) {
     FailInvalidRequest(expected_psn_);
     return false;
   }
@@ -242,7 +241,7 @@ void RcResponder::OnWrite(const InboundPacket& packet, Operation operation) {
 void RcResponder::OnRead(const InboundPacket& packet) {
   const Reth reth = Reth::Parse(packet.headers);
   const bool room = reads_.size() < qp_.attributes().max_dest_rd_atomic;
-  if (!RightsFor(kRemoteRead) || reth.length > kMaxMessageBytes || !room) {
+  if (!RightsFor(kRemoteRead) || reth.length > qp_.config().max_message_bytes || !room) {
     FailInvalidRequest(packet.bth.psn);
     return;
   }
@@ -301,9 +300,10 @@ void RcResponder::FailRemoteAccess(uint32_t psn) {
 
 void RcResponder::Flush() {
   open_ = Open::kNothing;
-  reads_.clear();
-  // Only a NAK still goes out; there is nobody to acknowledge anything.
+  // Only a NAK still goes out, after the data of the READs before it; there is nobody to
+  // acknowledge anything.
   if (answer_ && syndrome::KindOf(answer_->syndrome) != syndrome::Kind::kNak) answer_.reset();
+  if (!answer_) reads_.clear();
   if (!wqe_) return;
   const uint16_t index = wqe_->index;
   wqe_.reset();

@@ -1,3 +1,7 @@
+#include <fcntl.h>
+#include <signal.h>
+#include <sys/time.h>
+
 #include <atomic>
 #include <cerrno>
 #include <thread>
@@ -217,6 +221,25 @@ TEST_F(CqEvents, BlockingGetInAnotherThreadIsWokenByACompletion) {
   });
   Deliver(link);
   waiter.join();
+}
+
+// read() semantics: a handler that does not ask for a restart ends the call.
+TEST_F(CqEvents, BlockingCallReturnsWhenASignalIsHandled) {
+  struct sigaction action {};
+  action.sa_handler = [](int) {};
+  struct sigaction before {};
+  ASSERT_EQ(0, sigaction(SIGALRM, &action, &before));
+  ASSERT_EQ(0, fcntl(channel_->fd, F_SETFL, 0));
+  // More than once, should the first come before the call has begun to block.
+  const itimerval soon{.it_interval = {0, 50'000}, .it_value = {0, 50'000}};
+  ASSERT_EQ(0, setitimer(ITIMER_REAL, &soon, nullptr));
+  ibv_cq* cq = nullptr;
+  void* context = nullptr;
+  EXPECT_EQ(-1, ibv_get_cq_event(channel_.get(), &cq, &context));
+  EXPECT_EQ(EINTR, errno);
+  const itimerval never{};
+  setitimer(ITIMER_REAL, &never, nullptr);
+  sigaction(SIGALRM, &before, nullptr);
 }
 
 }  // namespace

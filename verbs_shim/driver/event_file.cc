@@ -19,6 +19,8 @@ namespace {
 // How long a blocking call drives the engine itself before it sleeps: about what a sleep and a
 // wake-up through the background thread cost.
 constexpr int64_t kSpinNanoseconds = 30'000;
+// How often a blocking call lets virtual time go on before it sleeps: half an hour of it.
+constexpr int kVirtualPolls = 2000;
 }  // namespace
 
 int EventFile::Open() {
@@ -49,40 +51,36 @@ bool EventFile::Pop(Event* event) {
   return true;
 }
 
-// Returns when an event waits, or when it is time to sleep in read(); false where a non-blocking
-// descriptor has none.
-bool EventFile::Wait() {
+// Returns when an event waits, or when it is time to go to read(): to sleep there, or to be told by
+// a non-blocking descriptor that there is nothing.
+void EventFile::Wait() {
   const auto nothing = [this] { return waiting_.load(std::memory_order_acquire) == 0; };
   if ((fcntl(fd_, F_GETFL) & O_NONBLOCK) != 0) {
     device_->Poll();
-    return !nothing();
+    return;
   }
   if (device_->virtual_time()) {
-    while (nothing()) {
+    // Not for ever: in read() signals are noticed, and the background thread moves time on.
+    for (int polls = 0; nothing() && polls < kVirtualPolls; ++polls) {
       device_->Poll();
       pthread_testcancel();
     }
-    return true;
+    return;
   }
   const int64_t end = WallClock::MonotonicNanoseconds() + kSpinNanoseconds;
   do {
     device_->Poll();
-    if (!nothing()) return true;
+    if (!nothing()) return;
     sched_yield();
   } while (WallClock::MonotonicNanoseconds() < end);
   device_->PrepareToSleep();
-  return true;
 }
 
 int EventFile::Take(Event* event) {
   takers_.fetch_add(1, std::memory_order_acq_rel);
   for (;;) {
     if (waiting_.load(std::memory_order_acquire) == 0) {
-      if (!Wait()) {
-        takers_.fetch_sub(1, std::memory_order_acq_rel);
-        errno = EAGAIN;
-        return -1;
-      }
+      Wait();
     } else if (takers_.load(std::memory_order_relaxed) > 1) {
       // Another thread may get the event that this one has seen: the read below may then sleep.
       device_->PrepareToSleep();

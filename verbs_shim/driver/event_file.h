@@ -49,7 +49,7 @@ class EventFile {
   void Drop(const void* object);
 
  private:
-  bool Wait();
+  void Wait();
   bool Pop(Event* event);
   void RemoveCounts(size_t counts);
 

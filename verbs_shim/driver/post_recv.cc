@@ -13,7 +13,7 @@ namespace {
 using mlx5::DataSegment;
 
 void Write(DataSegment& segment, const ibv_sge& sge) {
-  segment.byte_count = sge.length;
+  segment.byte_count = mlx5::SegmentLength(sge.length);
   segment.lkey = sge.lkey;
   segment.address = sge.addr;
 }

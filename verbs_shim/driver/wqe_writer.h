@@ -34,7 +34,7 @@ class WqeWriter {
 
   void AppendData(uint64_t address, uint32_t length, uint32_t lkey) {
     auto& segment = Append<mlx5::DataSegment>();
-    segment.byte_count = length;
+    segment.byte_count = mlx5::SegmentLength(length);
     segment.lkey = lkey;
     segment.address = address;
   }

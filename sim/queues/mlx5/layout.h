@@ -19,6 +19,12 @@ inline constexpr uint32_t kTerminatorKey = 0x100;
 // Bit 31 of the length word marks an inline segment.
 inline constexpr uint32_t kInlineFlag = 0x80000000u;
 
+// A data segment counts 31 bits: what is longer is also longer than any message, and is refused as
+// such.
+constexpr uint32_t SegmentLength(uint32_t length) {
+  return length < kInlineFlag ? length : kInlineFlag - 1;
+}
+
 struct DataSegment {
   Be32 byte_count;
   Be32 lkey;

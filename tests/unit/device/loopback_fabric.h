@@ -25,6 +25,7 @@ class LoopbackFabric final : public Fabric, private Link {
   uint32_t AllocateNumber() override { return next_number_++; }
   void ReleaseNumber(uint32_t) override {}
   Peer PeerOf(uint32_t) override { return {Peer::State::kAlive, packets_.empty()}; }
+  void Beat() override {}
   void WantWake(bool wanted) override { wanted_ = wanted; }
   bool wake_wanted() const override { return wanted_; }
   void Sleep(Duration) override {}

@@ -167,6 +167,39 @@ TEST_F(RcPair, LostReadPacketsAreSentAgain) {
   EXPECT_EQ(losses, 4);
 }
 
+// Responses wait for room so long that the requester repeats READs which are still to be answered.
+TEST_F(RcPair, RepeatedReadsThatWaitForRoomAreAnsweredOnce) {
+  Rig::QpOptions options;
+  options.timeout = 1;
+  options.rd_atomic = 4;
+  rig.Connect(*a, *b, options);
+  rig.Fill(kTarget, 7000, 5);
+  for (int i = 0; i < 8; ++i) rig.PostSend(*a, Bytes(WqeOpcode::kRdmaRead, 7000));
+  // A link that is closed for most of the time.
+  for (int round = 0; round < 40; ++round) {
+    rig.fabric->max_in_flight = round % 4 == 3 ? 3 : 0;
+    const Time end = rig.hca.Now() + 5 * kMicrosecond;
+    while (rig.hca.Now() < end) rig.hca.Poll();
+  }
+  rig.fabric->max_in_flight = 1000;
+  for (int i = 0; i < 8; ++i) ExpectSent(WqeOpcode::kRdmaRead);
+  EXPECT_TRUE(rig.Holds(0, 7000, 5));
+  EXPECT_EQ(rig.StateOf(*b), QpState::kRts);
+}
+
+TEST_F(RcPair, ReadBeforeARefusedRequestStillBringsItsBytes) {
+  rig.Connect(*a, *b);
+  rig.Fill(kTarget, 7000, 5);
+  rig.fabric->max_in_flight = 2;  // its responses wait while the bad request arrives
+  Rig::Send bad = Bytes(WqeOpcode::kRdmaWrite, 64);
+  bad.rkey ^= 1;
+  rig.PostSend(*a, Bytes(WqeOpcode::kRdmaRead, 7000));
+  rig.PostSend(*a, bad);
+  ExpectSent(WqeOpcode::kRdmaRead);
+  EXPECT_TRUE(rig.Holds(0, 7000, 5));
+  ExpectFailed(Syndrome::kRemoteAccess);
+}
+
 TEST_F(RcPair, RandomLossLosesAndRepeatsNothing) {
   uint32_t random = 12345;
   rig.fabric->lose = [&random](size_t, const std::byte*) {

@@ -102,5 +102,12 @@ TEST(TimelineTest, RequestsQueueBehindEachOther) {
   EXPECT_EQ(wire.busy(), 30);
 }
 
+TEST(TimeTest, SaturatingAddNeverWrapsAround) {
+  EXPECT_EQ(SaturatingAdd(-5 * kMillisecond, 7 * kMillisecond), 2 * kMillisecond);
+  EXPECT_EQ(SaturatingAdd(-5, kNever), kNever);
+  EXPECT_EQ(SaturatingAdd(kNever, 5), kNever);
+  EXPECT_EQ(SaturatingAdd(kNever - 1, 5), kNever);
+}
+
 }  // namespace
 }  // namespace simhca
