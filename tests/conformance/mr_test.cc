@@ -81,6 +81,19 @@ TEST_F(Regions, ReadOnlyMemoryIsRefusedForLocalWrite) {
   EXPECT_EQ(0, munmap(memory, page));
 }
 
+TEST_F(Regions, MappingBeyondTheEndOfItsFileIsRefused) {
+  const size_t page = static_cast<size_t>(sysconf(_SC_PAGESIZE));
+  const int file = memfd_create("region", 0);
+  ASSERT_GE(file, 0);
+  ASSERT_EQ(0, ftruncate(file, static_cast<off_t>(page)));
+  void* memory = mmap(nullptr, 2 * page, PROT_READ | PROT_WRITE, MAP_SHARED, file, 0);
+  ASSERT_NE(MAP_FAILED, memory);
+  ExpectRefused(memory, 2 * page, IBV_ACCESS_LOCAL_WRITE, EFAULT);
+  Register(pd_.get(), {static_cast<std::byte*>(memory), page});
+  EXPECT_EQ(0, munmap(memory, 2 * page));
+  close(file);
+}
+
 TEST_F(Regions, PdCannotBeDeallocatedWhileARegionUsesIt) {
   Pd pd = MakePd(device_);
   Mr mr = Register(pd.get(), {source_.data(), 64});

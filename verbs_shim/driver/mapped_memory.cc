@@ -1,9 +1,12 @@
 #include "verbs_shim/driver/mapped_memory.h"
 
 #include <fcntl.h>
+#include <sys/mman.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
+#include <algorithm>
+#include <cerrno>
 #include <cstdint>
 #include <cstring>
 
@@ -28,6 +31,7 @@ class MapsReader {
     uintptr_t end;
     bool readable;
     bool writable;
+    bool file;
   };
 
   // False at the end.
@@ -36,7 +40,15 @@ class MapsReader {
     mapping->end = ReadHex();
     mapping->readable = ReadChar() == 'r';
     mapping->writable = ReadChar() == 'w';
-    for (int c; (c = ReadChar()) != '\n';) {
+    // "xp OFFSET DEVICE INODE PATH"
+    for (int spaces = 0; spaces < 3;) {
+      const int c = ReadChar();
+      if (c < 0) return false;
+      spaces += c == ' ';
+    }
+    int c = ReadChar();
+    mapping->file = c >= '1' && c <= '9';
+    for (; c != '\n'; c = ReadChar()) {
       if (c < 0) return false;
     }
     return true;
@@ -75,6 +87,16 @@ class MapsReader {
   char buffer_[4096];
 };
 
+// A mapping may reach beyond the end of its file, where there is nothing to access.
+bool HasPages(uintptr_t begin, uintptr_t end) {
+  constexpr int kPopulateRead = 22;  // MADV_POPULATE_READ, Linux 5.14
+  const uintptr_t page = static_cast<uintptr_t>(sysconf(_SC_PAGESIZE));
+  begin &= ~(page - 1);
+  end = (end + page - 1) & ~(page - 1);
+  return madvise(reinterpret_cast<void*>(begin), end - begin, kPopulateRead) == 0 ||
+         errno != EFAULT;
+}
+
 }  // namespace
 
 bool IsMapped(const void* address, size_t length, bool writable) {
@@ -88,6 +110,8 @@ bool IsMapped(const void* address, size_t length, bool writable) {
     if (mapping.end <= missing) continue;
     if (mapping.begin > missing) return false;
     if (!mapping.readable || (writable && !mapping.writable)) return false;
+    const uintptr_t last = std::min(mapping.end, end);
+    if (mapping.file && !HasPages(missing, last)) return false;
     missing = mapping.end;
   }
   return missing >= end;
