@@ -88,43 +88,90 @@ check_settings() {
     die "--seed: '$SIMHCA_SEED' is not an unsigned number"
 }
 
+# look_up NAME: the file that PATH has for NAME, into $found; empty if there is none.
+look_up() {
+  # The shell's own table needs no process; it has no entry for names of builtins such as `true`.
+  hash -- "$1" 2>/dev/null
+  found=${BASH_CMDS[$1]-}
+  [[ -n $found ]] || found=$(type -P -- "$1")
+}
+
 # find_program CMD: the file that would be executed, into $program.
 find_program() {
+  local found
   if [[ $1 == */* ]]; then
     program=$1
     [[ -e $program ]] || die 127 "'$1': no such file"
   else
-    # The shell's own table needs no process; it has no entry for names of builtins such as `true`.
-    hash -- "$1" 2>/dev/null
-    program=${BASH_CMDS[$1]-}
-    [[ -n $program ]] || program=$(type -P -- "$1")
+    [[ -n $1 ]] && look_up "$1"
+    program=${found-}
     [[ -n $program ]] || die 127 "'$1': command not found"
   fi
   [[ -d $program ]] && die 126 "'$program' is a directory"
+  # Opening anything else, a FIFO say, could block.
+  [[ -f $program ]] || die 126 "'$program' is not a regular file"
   [[ -x $program ]] || die 126 "'$program' is not executable"
 }
 
 # inspect_program: refuses what the dynamic loader would not let us into, and sets $runtimes to the
-# sanitizer runtimes that the program is linked with, in the order it names them.
+# sanitizer runtimes that the program is linked with, in the order it names them.  For a script that
+# names its interpreter, it is the interpreter that counts.
 inspect_program() {
-  local magic headers line
+  local head interpreter
   runtimes=()
-  if [[ (-u $program && ! -O $program) || (-g $program && ! -G $program) ]]; then
-    die 126 "'$program' is a setuid or setgid program: the loader ignores LD_PRELOAD for it, so it" \
+  [[ -s $program ]] || die 126 "'$program' is empty"
+  inspect_file "$program" "'$program'"
+  [[ $head == '#!'* ]] || return 0
+  find_interpreter "${head%%$'\n'*}"
+  [[ -f $interpreter && -x $interpreter ]] || return 0
+  inspect_file "$interpreter" "'$program' is a script for '$interpreter', which"
+}
+
+# find_interpreter LINE: the program that a `#!` line names, itself or through env, into
+# $interpreter; empty if it cannot be told, which is then for the kernel or env to report.
+find_interpreter() {
+  local words word found=
+  read -ra words <<<"${1#'#!'}"
+  interpreter=${words[0]-}
+  [[ $interpreter == */env ]] || return 0
+  interpreter=
+  for word in "${words[@]:1}"; do
+    case $word in
+      -S | -i | *=*) continue ;;
+      -*) return 0 ;;
+      */*) interpreter=$word ;;
+      *) look_up "$word"; interpreter=$found ;;
+    esac
+    return 0
+  done
+}
+
+# inspect_file FILE WHAT: the work of inspect_program on one file, which messages call WHAT.  Leaves
+# the beginning of the file in $head, without its zero bytes.
+inspect_file() {
+  local file=$1 what=$2 headers line
+  head=
+  if [[ (-u $file && ! -O $file) || (-g $file && ! -G $file) ]]; then
+    die 126 "$what is a setuid or setgid program: the loader ignores LD_PRELOAD for it, so it" \
       "cannot be run under the simulator (a copy without that bit can)"
   fi
-  [[ -r $program ]] || return 0
-  LC_ALL=C IFS= read -r -N 5 magic <"$program"
-  [[ $magic == $'\x7fELF'* ]] || return 0
-  [[ $magic == $'\x7fELF\x02' ]] || die 126 "'$program' is a 32-bit program; the simulator is 64-bit"
-  headers=$(LC_ALL=C readelf -ldW -- "$program" 2>/dev/null) || return 0
+  [[ -r $file ]] || return 0
+  # The kernel looks at no more than 256 bytes of a `#!` line.
+  LC_ALL=C IFS= read -r -N 256 head <"$file"
+  [[ $head == $'\x7fELF'* ]] || return 0
+  [[ $head != $'\x7fELF\x01'* ]] || die 126 "$what is a 32-bit program; the simulator is 64-bit"
+  headers=$(LC_ALL=C readelf -ldW -- "$file" 2>/dev/null)
+  # Without readelf (127) nothing can be told.
+  (($? != 127)) || return 0
+  [[ $headers == *'Program Headers:'* ]] ||
+    die 126 "$what is not a program that can be inspected (truncated ELF header)"
   if [[ $headers != *' INTERP '* ]]; then
-    [[ ${program##*/} == ld-linux* ]] && return 0
-    die 126 "'$program' is statically linked: there is nothing in it that could be interposed," \
+    [[ ${file##*/} == ld-linux* ]] && return 0
+    die 126 "$what is statically linked: there is nothing in it that could be interposed," \
       "so it cannot be run under the simulator"
   fi
   [[ $headers != *'interpreter: '*/ld-musl* ]] ||
-    die 126 "'$program' uses the musl C library; the simulator needs glibc"
+    die 126 "$what uses the musl C library; the simulator needs glibc"
   [[ $headers =~ lib(asan|tsan|lsan|hwasan|ubsan|clang_rt) ]] || return 0
   while read -r line; do
     [[ $line =~ \(NEEDED\).*\[(lib(asan|tsan|lsan|hwasan|ubsan)\.so[.0-9]*|libclang_rt\.[^]]*)\] ]] &&
@@ -242,8 +289,11 @@ run_main() {
   if [[ -e $build_dir/$config/stamp ]]; then
     warn_if_stale
   else
+    # The stamp is the last thing that a build leaves: without it the folder counts for nothing.
     source "$root/scripts/build.sh"
-    build_once "$config"
+    say "--config $config is not built yet: building it with Bazel before '$1' starts, this once"
+    need_packages build
+    build_locked "$config" once 1>&2 || exit 1
   fi
   choose_form
   set_environment

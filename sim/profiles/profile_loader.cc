@@ -1,10 +1,13 @@
 #include "sim/profiles/profile_loader.h"
 
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
 #include <algorithm>
 #include <cerrno>
 #include <charconv>
 #include <cmath>
-#include <cstdio>
 #include <cstring>
 
 #define TOML_EXCEPTIONS 0
@@ -21,6 +24,9 @@ constexpr std::string_view kSourceKey = "source";
 
 // Largest number that a TOML float or integer is taken for without loss.
 constexpr double kLargestExact = 9007199254740992.0;
+
+// Bytes of a profile's file.  The shipped ones have a few thousand.
+constexpr size_t kLargestFile = size_t{1} << 20;
 
 std::string FileStem(std::string_view file_name) {
   const size_t slash = file_name.rfind('/');
@@ -253,6 +259,26 @@ ProfileResult Parse(std::string_view text, std::string_view file_name, bool is_r
   return {std::move(profile), ""};
 }
 
+// All of an open file into `text`; returns why not, or nothing.
+std::string ReadRegularFile(int file, std::string* text) {
+  struct stat status = {};
+  if (fstat(file, &status) != 0) return std::strerror(errno);
+  if (S_ISDIR(status.st_mode)) return std::strerror(EISDIR);
+  if (!S_ISREG(status.st_mode)) return "it is not a regular file";
+  char block[4096];
+  // Counted as it is read: a file may grow, and those of /proc tell no size.
+  while (text->size() <= kLargestFile) {
+    const ssize_t got = read(file, block, sizeof(block));
+    if (got == 0) return "";
+    if (got > 0) {
+      text->append(block, static_cast<size_t>(got));
+    } else if (errno != EINTR) {
+      return std::strerror(errno);
+    }
+  }
+  return "it is larger than 1 MiB";
+}
+
 }  // namespace
 
 ProfileResult ParseProfile(std::string_view toml, std::string_view file_name) {
@@ -260,18 +286,13 @@ ProfileResult ParseProfile(std::string_view toml, std::string_view file_name) {
 }
 
 ProfileResult LoadProfileFile(const std::string& path) {
-  errno = 0;
+  // Not blocking: opening a FIFO would otherwise wait for a writer.
+  const int file = open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+  if (file < 0) return Failure(path + ": cannot be read: " + std::strerror(errno));
   std::string text;
-  if (std::FILE* file = std::fopen(path.c_str(), "re"); file != nullptr) {
-    char block[4096];
-    for (size_t got; (got = std::fread(block, 1, sizeof(block), file)) > 0;) {
-      text.append(block, got);
-    }
-    // A directory can be opened and fails only here.
-    if (std::ferror(file) == 0) errno = 0;
-    std::fclose(file);
-  }
-  if (errno != 0) return Failure(path + ": cannot be read: " + std::strerror(errno));
+  const std::string error = ReadRegularFile(file, &text);
+  close(file);
+  if (!error.empty()) return Failure(path + ": cannot be read: " + error);
   return ParseProfile(text, path);
 }
 

@@ -132,15 +132,65 @@ refuses_what_cannot_run() {
   expect_run 126 "statically linked" run -- "$programs/static"
 }
 
+# script NAME LINE: an executable script in $work whose first line is LINE.
+script() {
+  printf '%s\necho ran\n' "$2" >"$work/$1"
+  chmod +x "$work/$1"
+}
+
+refuses_scripts_for_programs_that_cannot_run() {
+  script direct "#! $programs/static -x"
+  script by_name '#!/usr/bin/env static'
+  script split '#!/usr/bin/env -S A=b static -x'
+  local name
+  PATH=$programs:$PATH
+  for name in direct by_name split; do
+    expect_run 126 "'$work/$name' is a script for '$programs/static', which is statically linked" \
+      run -- "$work/$name"
+  done
+  script sanitized "#!$programs/with_asan"
+  expect_run 0 "^libasan\.so\.[0-9]+:$(shim)\$" run -- "$work/sanitized"
+  script plain '#!/bin/sh'
+  script env '#!/usr/bin/env sh'
+  script none ''
+  for name in plain env none; do expect_run 0 '^ran$' run -- "$work/$name"; done
+  script absent '#!/no/such/interpreter'
+  # Left to the kernel to report.
+  expect_run 127 'absent: ' run -- "$work/absent"
+}
+
+refuses_files_that_are_no_programs() {
+  : >"$work/empty"
+  printf '\x7fELF' >"$work/magic"
+  printf '\x7fELF\x02\x01' >"$work/ident"
+  head -c 100 /usr/bin/env >"$work/header"
+  mkfifo "$work/fifo"
+  chmod +x "$work"/{empty,magic,ident,header,fifo}
+  expect_run 126 "empty' is empty\$" run -- "$work/empty"
+  local name
+  for name in magic ident header; do
+    expect_run 126 'not a program that can be inspected \(truncated ELF header\)' run -- "$work/$name"
+  done
+  local output
+  output=$(timeout 10 "$launcher" run -- "$work/fifo" 2>&1)
+  expect_eq $? 126 "status for a FIFO"
+  expect_match "$output" "fifo' is not a regular file\$" "output for a FIFO"
+  expect_run 127 "^simhca: '': command not found\$" run -- ''
+}
+
 refuses_setuid_programs() {
   if ((EUID != 0)); then
     [[ -u /usr/bin/su ]] || skip "no setuid program here"
     expect_run 126 "setuid" run -- su --help
+    script of_su "#!$(type -P su)"
+    expect_run 126 "which is a setuid" run -- "$work/of_su"
     return
   fi
   cp /usr/bin/true "$work/secure"
   chown nobody "$work/secure" && chmod u+s "$work/secure" || skip "cannot make a setuid program here"
   expect_run 126 "setuid" run -- "$work/secure"
+  script of_secure "#!$work/secure"
+  expect_run 126 "which is a setuid" run -- "$work/of_secure"
 }
 
 puts_sanitizers_first() {
@@ -255,6 +305,21 @@ failed_builds_start_nothing() {
   expect_run 1 'the build failed' build
 }
 
+interrupted_builds_count_for_nothing() {
+  fake_bazel
+  local said="--config asan is not built yet: building it with Bazel before 'echo' starts, this once"
+  setsid "$launcher" run --config asan -- echo ran >"$work/first" 2>&1 &
+  local pid=$! i
+  for ((i = 0; i < 250; i++)); do [[ -s $work/builds ]] && break; sleep 0.02; done
+  kill -TERM -- "-$pid"
+  wait "$pid"
+  expect_eq $? 143 "status of the interrupted run"
+  expect_match "$(cat "$work/first")" "$said" "output of the interrupted run"
+  expect_run 0 "$said.*ran\$" run --config asan -- echo ran
+  expect_eq "$(wc -l <"$work/builds")" 2 "builds after the second run"
+  expect_run 0 '^ran$' run --config asan -- echo ran
+}
+
 installs_missing_packages() {
   fake_bazel
   printf 'libgtest-dev\ng++\n' >"$work/lacking"
@@ -314,6 +379,8 @@ run_case PreloadsTheShimAheadOfTheCallersPreload preloads_the_shim
 run_case ExportsTheSettings exports_settings
 run_case RefusesBadValuesAndListsGoodOnes refuses_bad_values
 run_case RefusesProgramsThatCannotRun refuses_what_cannot_run
+run_case RefusesScriptsForProgramsThatCannotRun refuses_scripts_for_programs_that_cannot_run
+run_case RefusesFilesThatAreNoPrograms refuses_files_that_are_no_programs
 run_case RefusesSetuidPrograms refuses_setuid_programs
 run_case PutsTheRuntimeOfASanitizedProgramFirst puts_sanitizers_first
 run_case PutsTheRuntimeOfASanitizedShimFirst puts_the_runtime_of_a_sanitized_shim_first
@@ -323,6 +390,7 @@ run_case RefusesASharedMemoryThatIsTooSmall refuses_small_shared_memory
 run_case WarnsInOneLineThatTheBuildIsOld warns_once_about_old_builds
 run_case FirstRunsTogetherBuildOnce first_runs_build_once
 run_case FailedBuildsStartNothing failed_builds_start_nothing
+run_case InterruptedBuildsCountForNothing interrupted_builds_count_for_nothing
 run_case InstallsMissingPackages installs_missing_packages
 run_case NamesWhatItCannotInstall names_what_it_cannot_install
 run_case NamesPackagesOnOtherSystems names_packages_on_other_systems

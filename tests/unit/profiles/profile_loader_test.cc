@@ -2,6 +2,7 @@
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <sys/stat.h>
 
 #include <cstdio>
 #include <fstream>
@@ -178,6 +179,23 @@ TEST(FindProfileTest, PathsAreReadFromTheFile) {
   std::remove(path.c_str());
   EXPECT_THAT(FindProfile(path).error, HasSubstr("No such file"));
   EXPECT_THAT(FindProfile(testing::TempDir() + "/").error, HasSubstr("Is a directory"));
+}
+
+TEST(FindProfileTest, OnlyRegularFilesAreRead) {
+  const std::string fifo = testing::TempDir() + "/fifo.toml";
+  ASSERT_EQ(mkfifo(fifo.c_str(), 0600), 0);
+  EXPECT_EQ(FindProfile(fifo).error, fifo + ": cannot be read: it is not a regular file");
+  std::remove(fifo.c_str());
+  EXPECT_EQ(FindProfile("/dev/zero").error, "/dev/zero: cannot be read: it is not a regular file");
+}
+
+TEST(FindProfileTest, FilesUpToOneMebibyteAreRead) {
+  const std::string path = testing::TempDir() + "/large.toml";
+  std::ofstream(path) << "#" << std::string((1 << 20) - 1, 'x');
+  EXPECT_TRUE(FindProfile(path)) << FindProfile(path).error;
+  std::ofstream(path, std::ios::app) << "x";
+  EXPECT_EQ(FindProfile(path).error, path + ": cannot be read: it is larger than 1 MiB");
+  std::remove(path.c_str());
 }
 
 }  // namespace
