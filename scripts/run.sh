@@ -160,7 +160,7 @@ inspect_file() {
   LC_ALL=C IFS= read -r -N 256 head <"$file"
   [[ $head == $'\x7fELF'* ]] || return 0
   [[ $head != $'\x7fELF\x01'* ]] || die 126 "$what is a 32-bit program; the simulator is 64-bit"
-  headers=$(LC_ALL=C readelf -ldW -- "$file" 2>/dev/null)
+  headers=$(LC_ALL=C exec readelf -ldW -- "$file" 2>/dev/null)
   # Without readelf (127) nothing can be told.
   (($? != 127)) || return 0
   [[ $headers == *'Program Headers:'* ]] ||
