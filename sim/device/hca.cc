@@ -36,7 +36,10 @@ void Hca::CloseContext(uint32_t context) {
   progress_.ServeDoorbells();
   const auto owned = [context](const auto& object) { return object.context == context; };
   qps_.EraseIf([context](const QueuePair& qp) { return qp.config().context == context; },
-               [this](uint32_t, const QueuePair& qp) { ReleaseQp(qp); });
+               [this](uint32_t, QueuePair& qp) {
+                 progress_.FinishAnswers(qp);
+                 ReleaseQp(qp);
+               });
   srqs_.EraseIf(owned, [this](uint32_t srqn, const Srq&) { progress_.fabric.ReleaseNumber(srqn); });
   cqs_.EraseIf(owned, [](uint32_t, const Cq&) {});
   pds_.EraseIf(owned, [this](uint32_t pd, const Pd&) { regions_.RemoveDomain(pd); });
@@ -254,6 +257,7 @@ int Hca::ModifyQp(const ModifyQpCommand& command, ReleasedWqe* released) {
     return error;
   }
   progress_.ServeDoorbells();
+  progress_.FinishAnswers(*qp);
   qp->Modify(command.mask, command.attributes, &released->any, &released->index);
   return 0;
 }
@@ -272,6 +276,7 @@ int Hca::DestroyQp(uint32_t qpn, ReleasedWqe* released) {
   QueuePair* qp = qps_.Find(qpn);
   if (qp == nullptr) return ENOENT;
   progress_.ServeDoorbells();
+  progress_.FinishAnswers(*qp);
   released->any = qp->Reset(&released->index);
   ReleaseQp(*qp);
   qps_.Erase(qpn);

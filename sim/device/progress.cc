@@ -23,6 +23,7 @@ constexpr int kPollsBeforeYield = 4;  // lost in a row
 // core: after some 20 us without anything to do, it is let in now and then.
 constexpr uint32_t kIdlePollsBeforeYield = 1000;
 constexpr uint32_t kIdlePollsPerYield = 32;
+constexpr Duration kLastAnswers = 20 * kMillisecond;
 
 void Pause() {
 #if defined(__x86_64__)
@@ -193,6 +194,16 @@ void Progress::ExpectSleep() {
   Hold hold(*this);
   Step();
   LeaveRestToThread();
+}
+
+void Progress::FinishAnswers(QueuePair& qp) {
+  if (qp.Answer() || virtual_time()) return;
+  const int64_t end = WallClock::MonotonicNanoseconds() + ToNanoseconds(kLastAnswers);
+  do {
+    link.Flush();
+    sched_yield();
+  } while (!qp.Answer() && WallClock::MonotonicNanoseconds() < end);
+  link.Flush();
 }
 
 void Progress::OnPacket(const PacketAddress& address, const std::byte* bytes, uint32_t length) {

@@ -56,6 +56,11 @@ class Progress final : public Services, private PacketHandler {
   // Called under the lock before a queue pair goes: nobody's list may still name it.
   void ServeDoorbells();
 
+  // Called under the lock before a queue pair goes: an ACK that waits for room must not be lost
+  // with it, or the peer of a program that ends in good order sees an error.  Waits for 20 ms at
+  // most.
+  void FinishAnswers(QueuePair& qp);
+
   // The thread runs with all signals blocked.  `warn` takes messages for the log.
   void StartThread(std::function<void(const std::string&)> warn);
   void StopThread();

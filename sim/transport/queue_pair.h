@@ -57,6 +57,9 @@ class QueuePair final : public Doorbell {
   void Modify(uint32_t mask, const QpAttributes& wanted, bool* released, uint16_t* released_index);
   bool Reset(uint16_t* released_index);
 
+  // Sends what the peer is owed for requests that were accepted; true if nothing is left.
+  bool Answer() { return transport_->Answer(); }
+
   void OnPacket(const InboundPacket& packet);
   Turn Run(uint32_t& budget);
   // Puts the queue pair on the list of those that get turns.

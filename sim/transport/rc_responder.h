@@ -23,6 +23,7 @@ class RcResponder {
   void OnRequest(const InboundPacket& packet);
   // Sends the answers that are due.
   Turn Run(uint32_t& budget);
+  bool owes_answers() const { return answer_.has_value() || !reads_.empty(); }
   void Flush();
   bool Reset(uint16_t* released);
 

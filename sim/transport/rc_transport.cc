@@ -26,6 +26,12 @@ Turn RcTransport::Run(uint32_t& budget) {
   return answers > requests ? answers : requests;
 }
 
+bool RcTransport::Answer() {
+  uint32_t budget = UINT32_MAX;
+  responder_.Run(budget);
+  return !responder_.owes_answers();
+}
+
 void RcTransport::Flush() {
   requester_.Flush();
   responder_.Flush();

@@ -16,6 +16,7 @@ class RcTransport final : public TransportMachine {
   void StartSending() override { requester_.Start(); }
   void OnPacket(const InboundPacket& packet) override;
   Turn Run(uint32_t& budget) override;
+  bool Answer() override;
   void Flush() override;
   bool Reset(uint16_t* released) override;
 

@@ -40,6 +40,9 @@ class TransportMachine {
   // Sends up to `budget` packets, lowering it.
   virtual Turn Run(uint32_t& budget) = 0;
 
+  // Sends what answers are due, as far as there is room for them; true if none is left.
+  virtual bool Answer() = 0;
+
   // The queue pair has entered ERR: completes what was begun or posted to the send queue, and a
   // receive WQE that was claimed, with the flushed status.
   virtual void Flush() = 0;
