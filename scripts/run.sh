@@ -16,12 +16,15 @@ exit status and the signals it gets are its own.  Builds the simulator first if 
   --clock C       wall or virtual (default wall)
   --route R       sim, hw, both or auto, or a list by name such as hw:mlx5_0,sim (default sim)
   --fabric F      programs on the same fabric reach each other (default: one per user)
-  --seed S        seed of everything random; the same seed gives the same choices
+  --faults F      what befalls packets that CMD receives, e.g. loss=1%,corrupt=0.1%,reorder=1%:
+                  loss, corrupt, duplicate, reorder (probabilities), delay (the most by which a
+                  duplicate or reordered packet is late, default 20us), lose=N (the Nth packet)
+  --seed S        seed of everything random (default 1); the same seed gives the same faults
   --log L         off, error, warn, info or debug (default error)
   --config C      build to use: ${configs// /, } (default opt)
 
 Environment: SIMHCA_PROFILE, SIMHCA_DEVICES, SIMHCA_DEVICE (a list: D=P,D=P), SIMHCA_CLOCK,
-SIMHCA_ROUTE, SIMHCA_FABRIC, SIMHCA_SEED and SIMHCA_LOG mean the same as the options.
+SIMHCA_ROUTE, SIMHCA_FABRIC, SIMHCA_FAULTS, SIMHCA_SEED and SIMHCA_LOG mean the same as the options.
   SIMHCA_STATS=1      CMD's device counters on its standard error when it ends
   SIMHCA_FORM=dropin  use the stand-in libibverbs.so.1 even where the real one is installed
 
@@ -55,6 +58,18 @@ check_profile() {
   die "$1: '$profile' is neither the path of a .toml file nor one of: $names"
 }
 
+# check_faults LIST: the form of each item; the shim checks the values.
+check_faults() {
+  local item items number='([0-9]+\.?[0-9]*|\.[0-9]+)'
+  IFS=, read -ra items <<<"$1"
+  for item in "${items[@]}"; do
+    [[ $item =~ ^(loss|corrupt|duplicate|reorder)=$number%?$ || $item =~ ^lose=[0-9]{1,18}$ ||
+      $item =~ ^delay=$number(ns|us|ms)$ ]] ||
+      die "--faults: '$item' is none of loss=P, corrupt=P, duplicate=P, reorder=P (0 to 1, or with %)," \
+        "delay=TIME (such as 20us), lose=N"
+  done
+}
+
 check_settings() {
   local profile
   if [[ -n ${SIMHCA_PROFILE-} ]]; then
@@ -84,6 +99,7 @@ check_settings() {
   fi
   [[ -z ${SIMHCA_FABRIC-} || $SIMHCA_FABRIC =~ ^[A-Za-z0-9_.-]{1,64}$ ]] ||
     die "--fabric: '$SIMHCA_FABRIC' may have 1 to 64 letters, digits, '_', '.' and '-' only"
+  [[ -z ${SIMHCA_FAULTS-} ]] || check_faults "$SIMHCA_FAULTS"
   [[ -z ${SIMHCA_SEED-} || $SIMHCA_SEED =~ ^([0-9]{1,20}|0[xX][0-9a-fA-F]{1,16})$ ]] ||
     die "--seed: '$SIMHCA_SEED' is not an unsigned number"
 }
@@ -264,6 +280,7 @@ run_main() {
       --clock | --clock=*) take_option "$@"; export SIMHCA_CLOCK=$value ;;
       --route | --route=*) take_option "$@"; export SIMHCA_ROUTE=$value ;;
       --fabric | --fabric=*) take_option "$@"; export SIMHCA_FABRIC=$value ;;
+      --faults | --faults=*) take_option "$@"; export SIMHCA_FAULTS=$value ;;
       --seed | --seed=*) take_option "$@"; export SIMHCA_SEED=$value ;;
       --log | --log=*) take_option "$@"; export SIMHCA_LOG=$value ;;
       --config | --config=*) take_option "$@"; config=$value ;;

@@ -99,7 +99,8 @@ void Progress::Serve(Time* last_work) {
   if (TryLock()) {
     worked = Step();
     if (RunTimers()) worked = true;
-    if (timers.NextTime() != kNever) until_timer = std::max<Time>(0, timers.NextTime() - Now());
+    const Time next = std::min(timers.NextTime(), link.NextArrival());
+    if (next != kNever) until_timer = std::max<Time>(0, next - Now());
     waiting = !active.empty();
     Unlock();
   }

@@ -54,6 +54,8 @@ int Engine::Start(const EngineOptions& options, std::unique_ptr<Engine>* engine,
   Fabric::Options join;
   join.name = options.fabric;
   join.exclusive = options.clock == ClockMode::kVirtual;
+  join.faults = options.faults;
+  join.seed = options.seed;
   for (const DeviceProfile& profile : options.devices) {
     const DeviceProfile::Costs& costs = profile.costs;
     join.wires.push_back(

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "sim/device/device.h"
+#include "sim/fabric/fault_plan.h"
 #include "sim/profiles/profile.h"
 #include "sim/timing/clock.h"
 
@@ -16,7 +17,8 @@ namespace simhca {
 struct EngineOptions {
   std::string fabric;  // empty: the default of this user
   ClockMode clock = ClockMode::kWall;
-  uint64_t seed = 1;
+  FaultPlan faults;   // of packets that arrive at this process
+  uint64_t seed = 1;  // of everything that is drawn
   bool background_thread = true;
   std::function<void(const std::string&)> warn;  // takes messages for the log; may be empty
   std::vector<DeviceProfile> devices;            // port i of the fabric is devices[i]

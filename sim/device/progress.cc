@@ -34,7 +34,9 @@ void Pause() {
 }  // namespace
 
 Progress::Progress(std::unique_ptr<Fabric> fabric, ClockMode mode)
-    : Services(*fabric, fabric->link()), owned_fabric_(std::move(fabric)) {
+    : Services(*fabric, fabric->link()),
+      owned_fabric_(std::move(fabric)),
+      link_keeps_time_(link.keeps_time()) {
   if (mode == ClockMode::kVirtual) {
     auto clock = std::make_unique<VirtualClock>();
     virtual_clock_ = clock.get();
@@ -138,7 +140,7 @@ bool Progress::Step() {
   fabric.Beat();
   const bool rung = !doorbells_.empty();
   if (rung) ServeDoorbells();
-  const uint32_t packets = link.Poll(*this, kPacketsPerPoll, 0);
+  const uint32_t packets = link.Poll(*this, kPacketsPerPoll, link_keeps_time_ ? Now() : 0);
   const bool more = !active.empty() && RunActive();
   bool fired = false;
   if (++steps_ % kStepsPerTimerCheck == 0 && RunTimers()) {

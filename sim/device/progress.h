@@ -105,6 +105,7 @@ class Progress final : public Services, private PacketHandler {
   IdleStreak idle_streak_;
   ThreadActivity thread_activity_;  // under virtual time
   QueuePairTable queue_pairs_;
+  const bool link_keeps_time_;
   uint32_t armed_queues_ = 0;
   uint32_t steps_ = 0;
   uint32_t idle_polls_ = 0;  // in a row

@@ -9,6 +9,8 @@
 #include <atomic>
 #include <utility>
 
+#include "sim/fabric/counters.h"
+#include "sim/fabric/faulty_link.h"
 #include "sim/fabric/number_allocator.h"
 #include "sim/fabric/registry.h"
 #include "sim/fabric/ring_link.h"
@@ -29,9 +31,14 @@ class MemberFabric : public Fabric {
     } else {
       rings_ = std::make_unique<RingLink>(*registry_);
     }
+    if (options.faults.any()) {
+      faulty_ = std::make_unique<FaultyLink>(PerfectLink(), options.faults, options.seed,
+                                             CounterSet(mine_.counters));
+    }
   }
 
   void Abandon() override {
+    faulty_.reset();
     rings_.reset();
     timed_.reset();
     registry_->Abandon();
@@ -42,10 +49,7 @@ class MemberFabric : public Fabric {
     registry_->Leave();
   }
 
-  Link& link() override {
-    if (timed_ != nullptr) return *timed_;
-    return *rings_;
-  }
+  Link& link() override { return faulty_ != nullptr ? *faulty_ : PerfectLink(); }
 
   int64_t epoch_ns() const override { return registry_->layout().header.epoch_ns; }
 
@@ -92,11 +96,17 @@ class MemberFabric : public Fabric {
   }
 
  private:
+  Link& PerfectLink() {
+    if (timed_ != nullptr) return *timed_;
+    return *rings_;
+  }
+
   std::unique_ptr<Registry> registry_;
   ProcessSlot& mine_;
   NumberAllocator numbers_;
   std::unique_ptr<RingLink> rings_;  // unless exclusive
   std::unique_ptr<TimedLoopback> timed_;
+  std::unique_ptr<FaultyLink> faulty_;  // in front of the one or the other
 };
 
 Fabric::Peer MemberFabric::PeerOf(uint32_t number) {
@@ -106,7 +116,6 @@ Fabric::Peer MemberFabric::PeerOf(uint32_t number) {
   if (owner == 0) return peer;
   if (timed_ != nullptr) {
     peer.state = owner == registry_->owner() ? Peer::State::kAlive : Peer::State::kUnknown;
-    peer.drained = timed_->empty();
     return peer;
   }
   const uint32_t slot = OwnerSlot(owner);
@@ -115,7 +124,9 @@ Fabric::Peer MemberFabric::PeerOf(uint32_t number) {
     return process.in_use.load() != 0 && process.generation.load() == OwnerGeneration(owner);
   };
   if (!is_its()) return peer;
-  peer.drained = rings_->DrainedTowards(owner);
+  const RingLink::Progress progress = rings_->Towards(owner);
+  peer.committed = progress.committed;
+  peer.consumed = progress.consumed;
   peer.state = Peer::State::kAlive;
   // What the dead have sent comes first.
   if (slot != registry_->slot() && registry_->LifeOf(slot) == Registry::Life::kDead &&

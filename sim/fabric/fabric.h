@@ -9,6 +9,7 @@
 #include <string_view>
 #include <vector>
 
+#include "sim/fabric/fault_plan.h"
 #include "sim/fabric/link.h"
 #include "sim/timing/time.h"
 
@@ -27,6 +28,9 @@ class Fabric {
     // with none, packets arrive when they are ready.
     std::vector<LinkModel> wires;
     std::string directory = "/dev/shm";  // where the fabric's files are; a tmpfs
+    // What befalls the packets that arrive here, and what the draws of it start from.
+    FaultPlan faults = {};
+    uint64_t seed = 1;
   };
 
   // What went wrong on this process's side, for `stats` and for explanations.
@@ -39,7 +43,10 @@ class Fabric {
   // State of the process that owns a number, for the transport's retry rules.
   struct Peer {
     enum class State : uint8_t { kAlive, kDead, kUnknown } state = State::kUnknown;
-    bool drained = true;     // all that we committed towards it has been consumed
+    // What we committed towards it, ever, and what of it has been consumed, in units of the link.
+    uint64_t committed = 0;
+    uint64_t consumed = 0;
+    bool drained() const { return consumed == committed; }
     bool elsewhere = false;  // another process, which may be stopped without our knowing
     uint64_t heartbeat = 0;  // its Beats; one that stands still does not run
   };

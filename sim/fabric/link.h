@@ -41,7 +41,7 @@ class PacketHandler {
 };
 
 // Carries packets between the engines of a fabric, in order for each pair of processes, losing
-// none (decorators may).  Used under the engine's lock only.
+// none (FaultyLink, which wraps another link, may do both).  Used under the engine's lock only.
 class Link {
  public:
   enum class Status : uint8_t {
@@ -69,10 +69,14 @@ class Link {
   virtual void Flush() = 0;
 
   // Hands at most `budget` arrived packets to `handler`, fairly among senders; returns how many.
-  // `now` bounds what has arrived where the link has a model.
+  // `now` bounds what has arrived where the link keeps time.
   virtual uint32_t Poll(PacketHandler& handler, uint32_t budget, Time now) = 0;
 
-  // When the next packet on its way will have arrived; kNever if there is none or no model.
+  // Whether Poll has to be told the time.
+  virtual bool keeps_time() const { return false; }
+
+  // When the next packet on its way will have arrived; kNever if there is none, or the link does
+  // not know.
   virtual Time NextArrival() const { return kNever; }
 };
 

@@ -86,9 +86,9 @@ void RingProducer::PrepareNext() {
   cleared_ = head_ + 1;
 }
 
-bool RingProducer::Drained() {
+uint64_t RingProducer::Consumed() {
   if (!corrupt_) ReadCredit();
-  return corrupt_ || consumed_ == head_;
+  return corrupt_ ? head_ : consumed_;
 }
 
 // ------------------------------------------------------------------------------ consumer

@@ -69,8 +69,9 @@ class RingProducer {
   // After a batch: what the next small packet would have to do before it can be seen.
   void PrepareNext();
 
-  // The consumer has taken all that was committed.
-  bool Drained();
+  // Cells committed, ever, and those of them that the consumer has taken (all, once corrupt).
+  uint64_t committed() const { return head_; }
+  uint64_t Consumed();
 
   bool corrupt() const { return corrupt_; }
 

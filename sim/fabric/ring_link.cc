@@ -249,9 +249,10 @@ void RingLink::Expel(std::string_view reason) {
   }
 }
 
-bool RingLink::DrainedTowards(uint32_t owner) {
+RingLink::Progress RingLink::Towards(uint32_t owner) {
   Outbound& outbound = outbound_[OwnerSlot(owner)];
-  return outbound.owner != owner || outbound.ring->end.Drained();
+  if (outbound.owner != owner) return {};
+  return {outbound.ring->end.committed(), outbound.ring->end.Consumed()};
 }
 
 bool RingLink::DrainedFrom(uint32_t slot) {

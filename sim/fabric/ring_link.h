@@ -35,8 +35,12 @@ class RingLink : public Link {
   // Others have taken this process for dead and may use its slot: nothing goes or comes any more.
   void Expel(std::string_view reason);
 
-  // All that this process committed towards `owner` has been consumed.
-  bool DrainedTowards(uint32_t owner);
+  // What this process committed towards `owner`, ever, and what of it has been consumed.
+  struct Progress {
+    uint64_t committed = 0;
+    uint64_t consumed = 0;
+  };
+  Progress Towards(uint32_t owner);
   // Nothing is left of what the process in `slot` sent.
   bool DrainedFrom(uint32_t slot);
 

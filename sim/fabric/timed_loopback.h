@@ -32,9 +32,8 @@ class TimedLoopback : public Link {
   void Commit(const PacketAddress& address, Time ready) override;
   void Flush() override {}
   uint32_t Poll(PacketHandler& handler, uint32_t budget, Time now) override;
+  bool keeps_time() const override { return true; }
   Time NextArrival() const override;
-
-  bool empty() const { return arrivals_.empty(); }
 
  private:
   // Buffers come in two sizes, because most packets are small.

@@ -3,7 +3,7 @@
 #include "sim/fabric/fabric_list.h"
 #include "sim/tools/commands.h"
 #include "sim/tools/table.h"
-#include "sim/transport/counters.h"
+#include "sim/fabric/counters.h"
 
 namespace simhca {
 namespace {

@@ -286,7 +286,7 @@ void RcRequester::NoteProgress() {
   last_progress_ = qp_.services().CoarseNow();
   retries_left_ = qp_.attributes().retry_count;
   rnr_retries_left_ = qp_.attributes().rnr_retry;
-  peer_ran_ = false;
+  peer_watched_ = peer_ran_ = false;
 }
 
 bool RcRequester::AcknowledgeThrough(uint32_t psn) {
@@ -351,6 +351,7 @@ void RcRequester::OnNak(uint32_t psn, uint8_t nak) {
 
 void RcRequester::OnRnrNak(uint32_t psn, uint8_t nak) {
   qp_.services().counters.Add(Counter::kRnrNaksReceived);
+  if (rnr_waiting_) return;  // a second copy: nothing has been sent since the first
   if (!AcknowledgeThrough(PsnSubtract(psn, 1))) {
     RewindToOldest();
     return;
@@ -491,11 +492,14 @@ void RcRequester::OnTimeout(Time now) {
 bool RcRequester::PeerMayBeStopped() {
   const Fabric::Peer peer = qp_.services().fabric.PeerOf(qp_.attributes().dest_qpn);
   if (peer.state != Fabric::Peer::State::kAlive) return false;
-  if (!peer.elsewhere) return !peer.drained;
-  const bool ran = peer.drained && peer.heartbeat != peer_heartbeat_;
-  peer_heartbeat_ = peer.heartbeat;
-  const bool lost = ran && peer_ran_;
+  // Other connections may keep the ring busy: what counts is what was in it a timeout ago.
+  const bool took = peer.consumed >= (peer_watched_ ? peer_committed_ : peer.committed);
+  const bool ran = took && (!peer.elsewhere || peer.heartbeat != peer_heartbeat_);
+  const bool lost = ran && (!peer.elsewhere || peer_ran_);
+  peer_watched_ = !lost;
   peer_ran_ = ran && !lost;
+  peer_committed_ = peer.committed;
+  peer_heartbeat_ = peer.heartbeat;
   return !lost;
 }
 

@@ -105,8 +105,11 @@ class RcRequester {
   uint8_t retries_left_ = 0;
   uint8_t rnr_retries_left_ = 0;
   bool rnr_waiting_ = false;
-  bool peer_ran_ = false;        // through a whole timeout, without an answer
-  uint64_t peer_heartbeat_ = 0;  // at the last timeout
+  // The peer as it was at the last timeout, if there has been one since the last progress.
+  bool peer_watched_ = false;
+  bool peer_ran_ = false;  // through the whole timeout before, without an answer
+  uint64_t peer_heartbeat_ = 0;
+  uint64_t peer_committed_ = 0;
   Time last_progress_ = 0;
   Timer ack_timer_;
   Timer rnr_timer_;

@@ -8,7 +8,7 @@
 #include "sim/fabric/link.h"
 #include "sim/timing/event_queue.h"
 #include "sim/timing/time.h"
-#include "sim/transport/counters.h"
+#include "sim/fabric/counters.h"
 
 namespace simhca {
 

@@ -70,6 +70,10 @@ std::string Process::ReadSettings() {
       return Format("SIMHCA_SEED={}: not a number of 0 to 2^64 - 1", seed);
     }
   }
+  if (const char* faults = Setting("SIMHCA_FAULTS")) {
+    const std::string error = ParseFaultPlan(faults, &options_.faults);
+    if (!error.empty()) return Format("SIMHCA_FAULTS={}: {}", faults, error);
+  }
   if (const char* fabric = Setting("SIMHCA_FABRIC")) options_.fabric = fabric;
   const char* stats = Setting("SIMHCA_STATS");
   report_counters_ = stats != nullptr && std::strcmp(stats, "0") != 0;

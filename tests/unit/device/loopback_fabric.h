@@ -4,13 +4,16 @@
 #include <array>
 #include <deque>
 #include <functional>
+#include <memory>
 #include <vector>
 
 #include "sim/fabric/fabric.h"
+#include "sim/fabric/faulty_link.h"
 
 namespace simhca {
 
-// A fabric of one process whose link delivers at once and loses what the test tells it to lose.
+// A fabric of one process whose link delivers at once and loses what the test tells it to lose, or
+// suffers from a faulty wire.
 class LoopbackFabric final : public Fabric, private Link {
  public:
   // Returns true for a packet that is to vanish.  Counts from 0.
@@ -20,11 +23,22 @@ class LoopbackFabric final : public Fabric, private Link {
 
   void Leave() override {}
   void Abandon() override {}
-  Link& link() override { return *this; }
+  // From now on packets meet such a wire on their way.  Before the engine asks for the link.
+  void MakeFaulty(const FaultPlan& plan, uint64_t seed) {
+    faulty_ =
+        std::make_unique<FaultyLink>(static_cast<Link&>(*this), plan, seed, CounterSet(counters_));
+  }
+
+  Link& link() override {
+    if (faulty_ != nullptr) return *faulty_;
+    return *this;
+  }
   int64_t epoch_ns() const override { return 0; }
   uint32_t AllocateNumber() override { return next_number_++; }
   void ReleaseNumber(uint32_t) override {}
-  Peer PeerOf(uint32_t) override { return {Peer::State::kAlive, packets_.empty()}; }
+  Peer PeerOf(uint32_t) override {
+    return {.state = Peer::State::kAlive, .committed = committed_, .consumed = consumed_};
+  }
   void Beat() override {}
   void WantWake(bool wanted) override { wanted_ = wanted; }
   bool wake_wanted() const override { return wanted_; }
@@ -47,6 +61,7 @@ class LoopbackFabric final : public Fabric, private Link {
   }
   void Commit(const PacketAddress& address, Time) override {
     if (lose && lose(sent++, reserved_.data())) return;
+    ++committed_;
     packets_.push_back({address, reserved_});
   }
   void Flush() override {}
@@ -55,6 +70,7 @@ class LoopbackFabric final : public Fabric, private Link {
     for (; count < budget && !packets_.empty(); ++count) {
       const Packet packet = std::move(packets_.front());
       packets_.pop_front();
+      ++consumed_;
       handler.OnPacket(packet.address, packet.bytes.data(),
                        static_cast<uint32_t>(packet.bytes.size()));
     }
@@ -62,9 +78,12 @@ class LoopbackFabric final : public Fabric, private Link {
   }
 
   uint32_t next_number_ = 0x100;
+  uint64_t committed_ = 0;
+  uint64_t consumed_ = 0;
   bool wanted_ = false;
   std::vector<std::byte> reserved_;
   std::deque<Packet> packets_;
+  std::unique_ptr<FaultyLink> faulty_;
   std::array<std::atomic<uint64_t>, kCountersPerProcess> counters_{};
 };
 

@@ -16,9 +16,20 @@ DeviceProfile Rig::GenericProfile() {
 
 Rig::Rig(const DeviceProfile& profile) : Rig(std::make_unique<LoopbackFabric>(), profile) {}
 
-Rig::Rig(std::unique_ptr<LoopbackFabric> loopback, const DeviceProfile& profile)
-    : fabric(loopback.get()),
-      progress(std::move(loopback), ClockMode::kVirtual),
+namespace {
+std::unique_ptr<LoopbackFabric> FaultyLoopback(const FaultPlan& faults, uint64_t seed) {
+  auto fabric = std::make_unique<LoopbackFabric>();
+  fabric->MakeFaulty(faults, seed);
+  return fabric;
+}
+}  // namespace
+
+Rig::Rig(const FaultPlan& faults, uint64_t seed)
+    : Rig(FaultyLoopback(faults, seed), GenericProfile()) {}
+
+Rig::Rig(std::unique_ptr<Fabric> joined, const DeviceProfile& profile)
+    : fabric(dynamic_cast<LoopbackFabric*>(joined.get())),
+      progress(std::move(joined), ClockMode::kVirtual),
       hca(profile, 0, progress),
       event_ring_(kEventEntries * sizeof(mlx5::Eqe), std::byte{1}) {
   const OpenContextCommand open{this, event_ring_.data(), kEventEntries};

@@ -61,6 +61,10 @@ class Rig : private InterruptHandler {
 
   static DeviceProfile GenericProfile();
   explicit Rig(const DeviceProfile& profile = GenericProfile());
+  // On the loopback fabric, with a wire that does this to packets.
+  Rig(const FaultPlan& faults, uint64_t seed);
+  // On a fabric of the test's choice; `fabric` below is null unless it is a LoopbackFabric.
+  Rig(std::unique_ptr<Fabric> joined, const DeviceProfile& profile);
   ~Rig() override = default;
 
   std::unique_ptr<Cq> MakeCq();
@@ -96,7 +100,6 @@ class Rig : private InterruptHandler {
   uint32_t key = 0;  // of the whole arena
 
  private:
-  Rig(std::unique_ptr<LoopbackFabric> loopback, const DeviceProfile& profile);
   void OnInterrupt() override;
 
   static constexpr uint32_t kEventEntries = 64;

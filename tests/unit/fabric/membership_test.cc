@@ -90,7 +90,7 @@ TEST_F(MembershipTest, KilledPeerIsSeenDeadAndAStoppedOneAlive) {
   EXPECT_TRUE(Eventually([&] { return fabric->PeerOf(dead).state == Peer::State::kDead; }));
   const Peer peer = fabric->PeerOf(alive);
   EXPECT_EQ(peer.state, Peer::State::kAlive);
-  EXPECT_FALSE(peer.drained);
+  EXPECT_FALSE(peer.drained());
   EXPECT_TRUE(Eventually([&] {
     fabric->Maintain();
     return Send(*fabric, dead) == Link::Status::kUnreachable || Info().rings == 1;

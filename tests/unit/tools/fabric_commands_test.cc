@@ -9,7 +9,7 @@
 
 #include "sim/fabric/fabric.h"
 #include "sim/tools/commands.h"
-#include "sim/transport/counters.h"
+#include "sim/fabric/counters.h"
 
 namespace simhca {
 namespace {

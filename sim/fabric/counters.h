@@ -1,5 +1,5 @@
-#ifndef SIMHCA_SIM_TRANSPORT_COUNTERS_H_
-#define SIMHCA_SIM_TRANSPORT_COUNTERS_H_
+#ifndef SIMHCA_SIM_FABRIC_COUNTERS_H_
+#define SIMHCA_SIM_FABRIC_COUNTERS_H_
 
 #include <array>
 #include <atomic>
@@ -30,6 +30,11 @@ enum class Counter : uint8_t {
   kDropped,  // packets for no queue pair, or one that does not receive
   kAsyncEvents,
   kCompletionEvents,
+  // What a faulty link did to arriving packets.
+  kFaultsLost,
+  kFaultsCorrupted,  // and dropped for their ICRC
+  kFaultsDuplicated,
+  kFaultsReordered,
   kCount,
 };
 
@@ -38,7 +43,8 @@ inline constexpr std::array<std::string_view, static_cast<size_t>(Counter::kCoun
     "sends_completed",    "receives_completed", "srq_wqes_claimed", "srq_limit_events",
     "rnr_naks_sent",      "rnr_naks_received",  "naks_sent",        "naks_received",
     "duplicate_requests", "retransmissions",    "ack_timeouts",     "packets_dropped",
-    "async_events",       "completion_events",
+    "async_events",       "completion_events",  "faults_lost",      "faults_corrupted",
+    "faults_duplicated",  "faults_reordered",
 };
 
 // The counters of this process.  Others read them while we write, hence the relaxed stores.
@@ -61,4 +67,4 @@ class CounterSet {
 
 }  // namespace simhca
 
-#endif  // SIMHCA_SIM_TRANSPORT_COUNTERS_H_
+#endif  // SIMHCA_SIM_FABRIC_COUNTERS_H_
