@@ -95,6 +95,7 @@ void RcResponder::OnDuplicate(const InboundPacket& packet) {
     });
     Read again = old;
     again.sent = static_cast<uint32_t>(skipped);
+    again.repeated = true;
     reads_.push_back(again);
     qp_.Activate();
     return;
@@ -238,10 +239,22 @@ void RcResponder::OnWrite(const InboundPacket& packet, Operation operation) {
   }
 }
 
+// A requester that keeps to the limit sends a READ more only when an older one is complete.  If
+// that one was asked for again, and its first answer came late, the repetition is still pending
+// here.
+bool RcResponder::HasRoomForRead() {
+  if (reads_.size() < qp_.attributes().max_dest_rd_atomic) return true;
+  const auto done =
+      std::find_if(reads_.begin(), reads_.end(), [](const Read& read) { return read.repeated; });
+  if (done == reads_.end()) return false;
+  reads_.erase(done);
+  return true;
+}
+
 void RcResponder::OnRead(const InboundPacket& packet) {
   const Reth reth = Reth::Parse(packet.headers);
-  const bool room = reads_.size() < qp_.attributes().max_dest_rd_atomic;
-  if (!RightsFor(kRemoteRead) || reth.length > qp_.config().max_message_bytes || !room) {
+  if (!RightsFor(kRemoteRead) || reth.length > qp_.config().max_message_bytes ||
+      !HasRoomForRead()) {
     FailInvalidRequest(packet.bth.psn);
     return;
   }
@@ -261,6 +274,7 @@ void RcResponder::OnRead(const InboundPacket& packet) {
       .length = reth.length,
       .sent = 0,
       .msn = 0,
+      .repeated = false,
   };
   expected_psn_ = PsnAdd(expected_psn_, read.packets);
   resend_requested_ = false;

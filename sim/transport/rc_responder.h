@@ -39,6 +39,7 @@ class RcResponder {
     uint32_t length;
     uint32_t sent;  // packets
     uint32_t msn;
+    bool repeated;  // asked for again
   };
   struct Answer {
     uint32_t psn;
@@ -67,6 +68,7 @@ class RcResponder {
             std::optional<mlx5::EventType> event);
   void FailInvalidRequest(uint32_t psn);
   void FailRemoteAccess(uint32_t psn);
+  bool HasRoomForRead();
 
   bool SendReadPacket(Read& read, bool* no_room);
   bool SendAnswer(bool* no_room);

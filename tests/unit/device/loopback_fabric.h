@@ -29,6 +29,12 @@ class LoopbackFabric final : public Fabric, private Link {
         std::make_unique<FaultyLink>(static_cast<Link&>(*this), plan, seed, CounterSet(counters_));
   }
 
+  // Puts a packet on its way that no device of this process sent.
+  void Inject(const PacketAddress& address, std::vector<std::byte> bytes) {
+    ++committed_;
+    packets_.push_back({address, std::move(bytes)});
+  }
+
   Link& link() override {
     if (faulty_ != nullptr) return *faulty_;
     return *this;

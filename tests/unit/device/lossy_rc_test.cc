@@ -108,6 +108,34 @@ TEST_P(LossyRc, EveryMessageArrivesOnceWholeAndInOrder) {
   EXPECT_EQ(rig.StateOf(*b), QpState::kRts);
 }
 
+// Answers that come late complete READs that were asked for again, so that the requester sends new
+// ones while the responder still has the repetitions to answer.
+TEST_P(LossyRc, ReadsBeyondTheLimitWaitAndNoneIsRefused) {
+  Rig::QpOptions options;
+  options.timeout = 4;
+  options.path_mtu = 1;
+  rig.Connect(*a, *b, options);
+  constexpr uint32_t kReads = 32;
+  constexpr uint32_t kReadBytes = 1000;
+  for (int round = 0; round < kRounds && !HasFatalFailure(); ++round) {
+    for (uint32_t i = 0; i < kReads; ++i) {
+      rig.Fill(kFarSide + i * kReadBytes, kReadBytes, static_cast<uint8_t>(round + i));
+      rig.PostSend(*a, {.opcode = WqeOpcode::kRdmaRead,
+                        .address = rig.address(i * kReadBytes),
+                        .length = kReadBytes,
+                        .lkey = rig.key,
+                        .remote_address = rig.address(kFarSide + i * kReadBytes),
+                        .rkey = rig.key});
+    }
+    for (uint32_t i = 0; i < kReads; ++i) {
+      const auto cqe = rig.Poll(*send_cq, 20 * kSecond);
+      ASSERT_TRUE(cqe);
+      ASSERT_EQ(cqe->opcode(), CqeOpcode::kRequester) << "syndrome " << int(SyndromeOf(*cqe));
+      ASSERT_TRUE(rig.Holds(i * kReadBytes, kReadBytes, static_cast<uint8_t>(round + i)));
+    }
+  }
+}
+
 INSTANTIATE_TEST_SUITE_P(
     Weathers, LossyRc,
     ::testing::Combine(

@@ -187,6 +187,35 @@ TEST_F(RcPair, RepeatedReadsThatWaitForRoomAreAnsweredOnce) {
   EXPECT_EQ(rig.StateOf(*b), QpState::kRts);
 }
 
+// Answers that came late have completed READs which were asked for again: the requester may send
+// the next one while the responder still has the repetitions to answer.
+TEST_F(RcPair, ANewReadTakesThePlaceOfARepeatedOne) {
+  Rig::QpOptions options;
+  options.rd_atomic = 4;
+  rig.Connect(*a, *b, options);
+  const auto read = [&](uint32_t number) {
+    std::vector<std::byte> bytes(Bth::kSize + Reth::kSize);
+    Bth bth;
+    bth.opcode = MakeOpcode(Transport::kRc, Operation::kReadRequest);
+    bth.dest_qpn = b->number;
+    bth.psn = PsnAdd(options.psn, number);
+    bth.Emit(bytes.data());
+    Reth{rig.address(kTarget), rig.key, 8}.Emit(bytes.data() + Bth::kSize);
+    rig.fabric->Inject({}, bytes);
+  };
+  for (uint32_t i = 0; i < 4; ++i) read(i);
+  rig.hca.Poll();
+  for (uint32_t i = 0; i < 5; ++i) read(i);
+  rig.hca.Poll();
+  EXPECT_EQ(rig.StateOf(*b), QpState::kRts);
+  EXPECT_EQ(rig.progress.counters.Get(Counter::kNaksSent), 0u);
+  // Five that are all new are one too many.
+  for (uint32_t i = 5; i < 10; ++i) read(i);
+  rig.hca.Poll();
+  EXPECT_EQ(rig.StateOf(*b), QpState::kErr);
+  EXPECT_EQ(rig.CountEvents(EventType::kInvalidRequest, b->number), 1u);
+}
+
 TEST_F(RcPair, ReadBeforeARefusedRequestStillBringsItsBytes) {
   rig.Connect(*a, *b);
   rig.Fill(kTarget, 7000, 5);
