@@ -14,6 +14,9 @@ namespace {
 // Inside long messages an ACK is asked for now and then, so that a retry need not start over.
 constexpr uint32_t kPacketsPerAck = 16;
 constexpr uint8_t kRnrRetryForever = 7;
+// PSNs are compared as signed distances in 24 bits, so no more than half of them may be under way
+// (IBTA vol 1, 9.7.2); a READ of 1 GiB at the smallest MTU takes half of that.
+constexpr int32_t kMostUnacknowledged = (1 << 23) - 1;
 
 bool IsWrite(mlx5::WqeOpcode opcode) {
   return opcode == mlx5::WqeOpcode::kRdmaWrite || opcode == mlx5::WqeOpcode::kRdmaWriteImmediate;
@@ -157,6 +160,11 @@ RcRequester::Step RcRequester::SendNext() {
   Message& message = At(transmit_);
   if (message.failure != mlx5::Syndrome{}) return Step::kFailed;
   if (transmit_packet_ == 0 && (message.flags & mlx5::kFence) != 0 && outstanding_reads_ > 0) {
+    return Step::kBlocked;
+  }
+  const uint32_t last_psn =
+      message.is_read() ? LastPsn(message) : PsnAdd(message.first_psn, transmit_packet_);
+  if (PsnDistance(last_psn, unacknowledged_psn_) >= kMostUnacknowledged && transmit_ != oldest_) {
     return Step::kBlocked;
   }
   LoadTransmitWqe();
