@@ -128,6 +128,7 @@ void Progress::WatchVirtualClock() {
   if (stop_.load(std::memory_order_acquire)) return;
   if (calls_.load(std::memory_order_relaxed) != calls || !TryLock()) return;
   const uint64_t visible_before = visible;
+  if (ServeControl()) SettleVirtual();
   bool moved = false;
   const Time end = SaturatingAdd(Now(), kVirtualStride);
   while (visible == visible_before && std::min(timers.NextTime(), link.NextArrival()) <= end) {

@@ -98,6 +98,10 @@ struct ReleasedWqe {
 
 // A simulated HCA as its driver sees it.  Commands return 0 or a positive errno and change nothing
 // when they fail; each takes the engine's lock.  Thread safe.
+//
+// After a fatal error (IBV_EVENT_DEVICE_FATAL) commands give EIO, as the mlx5 kernel driver answers
+// in its internal-error state, but for those that take down: destroy, deregister, close, and modify
+// to RESET or ERR.  Opening works again when every context has been closed.
 class Device {
  public:
   virtual ~Device() = default;
@@ -105,6 +109,10 @@ class Device {
   virtual const DeviceProfile& profile() const = 0;
   virtual uint16_t port_index() const = 0;  // the fabric's number of this device's port
   virtual bool virtual_time() const = 0;
+
+  virtual int QueryPort(bool* up) = 0;
+  // A fatal error has happened.
+  virtual bool failed() const = 0;
 
   virtual int OpenContext(const OpenContextCommand& command, uint32_t* context) = 0;
   // Destroys whatever the context still owns, as the kernel does when its file is closed.

@@ -1,5 +1,7 @@
 #include "sim/device/engine.h"
 
+#include <cerrno>
+
 #include "sim/device/hca.h"
 #include "sim/device/progress.h"
 #include "sim/fabric/fabric.h"
@@ -8,7 +10,7 @@ namespace simhca {
 
 namespace {
 
-class EngineImpl final : public Engine {
+class EngineImpl final : public Engine, private ControlHandler {
  public:
   EngineImpl(const EngineOptions& options, std::unique_ptr<Fabric> fabric)
       : progress_(std::move(fabric), options.clock) {
@@ -16,6 +18,7 @@ class EngineImpl final : public Engine {
     for (const DeviceProfile& profile : options.devices) {
       devices_.push_back(std::make_unique<Hca>(profile, port++, progress_));
     }
+    progress_.SetControlHandler(this);
     if (options.background_thread) progress_.StartThread(options.warn);
   }
 
@@ -43,6 +46,17 @@ class EngineImpl final : public Engine {
   }
 
  private:
+  void OnControl() override {
+    ControlRequest request;
+    if (progress_.fabric.TakeControl(&request)) {
+      progress_.fabric.AnswerControl(request.port < devices_.size()
+                                         ? devices_[request.port]->Control(request)
+                                         : ControlReply{.status = ENODEV, .text = {}});
+    }
+    // A port may have changed although nobody waits for an answer any more.
+    for (const std::unique_ptr<Hca>& device : devices_) device->FollowPort();
+  }
+
   Progress progress_;
   std::vector<std::unique_ptr<Hca>> devices_;
 };

@@ -8,6 +8,7 @@ namespace simhca {
 
 Hca::Hca(const DeviceProfile& profile, uint16_t port_index, Progress& progress)
     : profile_(profile), port_index_(port_index), progress_(progress) {
+  progress_.ports_down[port_index_] = progress_.fabric.port_down(port_index_);
   if (progress_.virtual_time()) pipeline_ = std::make_unique<Pipeline>(profile_.costs, progress_);
 }
 
@@ -24,6 +25,8 @@ Time Hca::Pipeline::Depart(bool first) {
 
 int Hca::OpenContext(const OpenContextCommand& command, uint32_t* context) {
   const Progress::Hold hold(progress_);
+  if (failed_ && contexts_.size() != 0) return EIO;
+  failed_ = false;
   auto object = std::make_unique<Context>();
   object->events = EventRing(command.event_ring, command.event_entries, command.handler);
   *context = contexts_.NextNumber();
@@ -48,6 +51,7 @@ void Hca::CloseContext(uint32_t context) {
 
 int Hca::AllocPd(uint32_t context, uint32_t* pd) {
   const Progress::Hold hold(progress_);
+  if (failed_) return EIO;
   if (contexts_.Find(context) == nullptr) return EINVAL;
   if (pds_.size() >= profile_.limits.max_pd) return ENOMEM;
   *pd = pds_.NextNumber();
@@ -66,6 +70,7 @@ int Hca::DeallocPd(uint32_t pd) {
 
 int Hca::RegisterRegion(const RegisterRegionCommand& command, uint32_t* key) {
   const Progress::Hold hold(progress_);
+  if (failed_) return EIO;
   Pd* pd = pds_.Find(command.pd);
   if (pd == nullptr) return EINVAL;
   const bool remote_change = (command.access & (kRemoteWrite | kRemoteAtomic)) != 0;
@@ -96,6 +101,7 @@ int Hca::DeregisterRegion(uint32_t key) {
 
 int Hca::CreateCq(const CreateCqCommand& command, uint32_t* cqn) {
   const Progress::Hold hold(progress_);
+  if (failed_) return EIO;
   Context* context = contexts_.Find(command.context);
   if (context == nullptr) return EINVAL;
   if (cqs_.size() >= profile_.limits.max_cq) return ENOMEM;
@@ -108,6 +114,7 @@ int Hca::CreateCq(const CreateCqCommand& command, uint32_t* cqn) {
 
 int Hca::ResizeCq(uint32_t cqn, std::byte* ring, uint32_t entries) {
   const Progress::Hold hold(progress_);
+  if (failed_) return EIO;
   Cq* cq = cqs_.Find(cqn);
   return cq != nullptr ? cq->object.Resize(ring, entries) : ENOENT;
 }
@@ -125,7 +132,7 @@ void Hca::ArmCq(uint32_t cqn, uint32_t word) {
   {
     const Progress::Hold hold(progress_);
     Cq* cq = cqs_.Find(cqn);
-    if (cq == nullptr) return;
+    if (cq == nullptr || failed_) return;
     cq->object.ArmFor((word & mlx5::kArmSolicitedOnly) != 0);
   }
   progress_.ExpectSleep();
@@ -135,6 +142,7 @@ void Hca::ArmCq(uint32_t cqn, uint32_t word) {
 
 int Hca::CreateSrq(const CreateSrqCommand& command, uint32_t* srqn) {
   const Progress::Hold hold(progress_);
+  if (failed_) return EIO;
   Context* context = contexts_.Find(command.context);
   Pd* pd = pds_.Find(command.pd);
   if (context == nullptr || pd == nullptr) return EINVAL;
@@ -154,6 +162,7 @@ int Hca::CreateSrq(const CreateSrqCommand& command, uint32_t* srqn) {
 
 int Hca::ModifySrq(const ModifySrqCommand& command) {
   const Progress::Hold hold(progress_);
+  if (failed_) return EIO;
   Srq* srq = srqs_.Find(command.srq);
   if (srq == nullptr) return ENOENT;
   SharedReceiveQueue::Change change;
@@ -173,8 +182,10 @@ int Hca::ModifySrq(const ModifySrqCommand& command) {
 
 int Hca::QuerySrqLimit(uint32_t srqn, uint32_t* limit) {
   const Progress::Hold hold(progress_);
+  if (failed_) return EIO;
   const Srq* srq = srqs_.Find(srqn);
   if (srq == nullptr) return ENOENT;
+  if (srq->object.failed()) return EINVAL;
   *limit = srq->object.limit();
   return 0;
 }
@@ -211,6 +222,7 @@ int Hca::ResolveQp(const CreateQpCommand& command, QueuePair::Config* config) {
 
 int Hca::CreateQp(const CreateQpCommand& command, CreateQpReply* reply) {
   const Progress::Hold hold(progress_);
+  if (failed_) return EIO;
   if (command.type != QpType::kRc) return EOPNOTSUPP;
   QueuePair::Config config;
   if (int error = ResolveQp(command, &config)) return error;
@@ -252,6 +264,10 @@ int Hca::ModifyQp(const ModifyQpCommand& command, ReleasedWqe* released) {
   const Progress::Hold hold(progress_);
   QueuePair* qp = qps_.Find(command.qpn);
   if (qp == nullptr) return ENOENT;
+  const bool ends = (command.mask & qp_mask::kState) != 0 &&
+                    (command.attributes.state == QpState::kReset ||
+                     command.attributes.state == QpState::kErr);
+  if (failed_ && !ends) return EIO;
   if (int error = CheckModify(qp->config().type, qp->state(), qp->attributes(), command.mask,
                               command.attributes, Limits())) {
     return error;
@@ -264,6 +280,7 @@ int Hca::ModifyQp(const ModifyQpCommand& command, ReleasedWqe* released) {
 
 int Hca::QueryQp(uint32_t qpn, QpAttributes* attributes) {
   const Progress::Hold hold(progress_);
+  if (failed_) return EIO;
   const QueuePair* qp = qps_.Find(qpn);
   if (qp == nullptr) return ENOENT;
   *attributes = qp->attributes();

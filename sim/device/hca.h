@@ -1,12 +1,14 @@
 #ifndef SIMHCA_SIM_DEVICE_HCA_H_
 #define SIMHCA_SIM_DEVICE_HCA_H_
 
+#include <atomic>
 #include <cstdint>
 #include <memory>
 
 #include "sim/device/device.h"
 #include "sim/device/object_table.h"
 #include "sim/device/progress.h"
+#include "sim/fabric/control.h"
 #include "sim/memory/region_table.h"
 #include "sim/queues/completion_queue.h"
 #include "sim/queues/event_ring.h"
@@ -26,6 +28,9 @@ class Hca final : public Device {
   const DeviceProfile& profile() const override { return profile_; }
   uint16_t port_index() const override { return port_index_; }
   bool virtual_time() const override { return progress_.virtual_time(); }
+
+  int QueryPort(bool* up) override;
+  bool failed() const override { return failed_.load(std::memory_order_relaxed); }
 
   int OpenContext(const OpenContextCommand& command, uint32_t* context) override;
   void CloseContext(uint32_t context) override;
@@ -51,6 +56,14 @@ class Hca final : public Device {
   void NoteProductive() override { progress_.NoteProductive(); }
   void PrepareToSleep() override { progress_.ExpectSleep(); }
   Time Now() override { return progress_.Now(); }
+
+  // ---- Control, in hca_control.cc.  Under the engine's lock. ----
+
+  // Does what a control client asks of this device; the number of its port has been looked at.
+  ControlReply Control(const ControlRequest& request);
+  // Takes over the state of the port from the fabric, with the event that belongs to a change.
+  // Returns how many contexts were told.
+  uint32_t FollowPort();
 
  private:
   // The sending half of the packet pipeline, when the clock has a model.
@@ -89,10 +102,22 @@ class Hca final : public Device {
   ModifyLimits Limits() const;
   void ReleaseQp(const QueuePair& qp);
 
+  // Each returns how many contexts, queue pairs or SRQs it concerned.
+  template <typename Push>
+  uint32_t TellContexts(Push push);
+  uint32_t Fail();
+  int FailQp(QueuePair& qp);
+  int FailSrq(Srq& srq);
+  ControlReply ControlQps(const ControlRequest& request);
+  ControlReply ControlSrqs(const ControlRequest& request);
+  ControlReply List(uint32_t skip);
+
   const DeviceProfile profile_;
   const uint16_t port_index_;
   Progress& progress_;
   std::unique_ptr<Pipeline> pipeline_;  // null without a model
+  // After a fatal error, until all contexts are closed: a device that is opened anew was reset.
+  std::atomic<bool> failed_{false};
 
   ObjectTable<Context> contexts_;
   ObjectTable<Pd> pds_;

@@ -33,6 +33,12 @@ class ObjectTable {
   void Erase(uint32_t number) { objects_.erase(number); }
   size_t size() const { return objects_.size(); }
 
+  // Calls `action(number, object)` for each.  It may not insert or erase.
+  template <typename Action>
+  void ForEach(Action action) const {
+    for (const auto& [number, object] : objects_) action(number, *object);
+  }
+
   // Erases every object for which `matches(object)`, calling `before(number, object)` first.
   template <typename Matches, typename Before>
   void EraseIf(Matches matches, Before before) {

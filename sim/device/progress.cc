@@ -36,7 +36,10 @@ void Pause() {
 Progress::Progress(std::unique_ptr<Fabric> fabric, ClockMode mode)
     : Services(*fabric, fabric->link()),
       owned_fabric_(std::move(fabric)),
-      link_keeps_time_(link.keeps_time()) {
+      link_keeps_time_(link.keeps_time()),
+      control_bell_(owned_fabric_->control_bell()),
+      // The first step looks in any case: it may have rung since the process joined.
+      bell_heard_(control_bell_.load(std::memory_order_relaxed) - 1) {
   if (mode == ClockMode::kVirtual) {
     auto clock = std::make_unique<VirtualClock>();
     virtual_clock_ = clock.get();
@@ -136,8 +139,18 @@ bool Progress::RunTimers() {
   return timers.RunUntil(Now()) > 0;
 }
 
+bool Progress::ServeControl() {
+  const uint32_t bell = control_bell_.load(std::memory_order_acquire);
+  if (bell == bell_heard_) [[likely]]
+    return false;
+  bell_heard_ = bell;
+  if (control_handler_ != nullptr) control_handler_->OnControl();
+  return true;
+}
+
 bool Progress::Step() {
   fabric.Beat();
+  const bool asked = ServeControl();
   const bool rung = !doorbells_.empty();
   if (rung) ServeDoorbells();
   const uint32_t packets = link.Poll(*this, kPacketsPerPoll, link_keeps_time_ ? Now() : 0);
@@ -148,7 +161,7 @@ bool Progress::Step() {
     RunActive();
   }
   link.Flush();
-  return rung || packets > 0 || more || fired;
+  return rung || packets > 0 || more || fired || asked;
 }
 
 void Progress::Poll() {
@@ -217,7 +230,8 @@ void Progress::OnPacket(const PacketAddress& address, const std::byte* bytes, ui
     const size_t headers = HeaderBytes(packet.bth.opcode);
     QueuePair* qp = queue_pairs_.Find(packet.bth.dest_qpn);
     if (headers != 0 && headers + packet.bth.pad <= length && packet.bth.version == 0 &&
-        qp != nullptr && qp->config().port_index == address.destination_port) {
+        qp != nullptr && qp->config().port_index == address.destination_port &&
+        !ports_down[qp->config().port_index]) {
       packet.headers = bytes + Bth::kSize;
       packet.payload = bytes + headers;
       packet.payload_bytes = static_cast<uint32_t>(length - headers - packet.bth.pad);
@@ -233,6 +247,7 @@ void Progress::OnPacket(const PacketAddress& address, const std::byte* bytes, ui
 
 // Everything that happens at the present time.
 void Progress::SettleVirtual() {
+  ServeControl();
   ServeDoorbells();
   while (true) {
     const bool more = RunActive();

@@ -18,6 +18,14 @@
 
 namespace simhca {
 
+// Takes what others ask of this process (sim/fabric/control.h).
+class ControlHandler {
+ public:
+  virtual ~ControlHandler() = default;
+  // The fabric's bell has rung.  Under the engine's lock.
+  virtual void OnControl() = 0;
+};
+
 // Makes the simulated devices of a process advance.  Nothing here runs by itself: whoever rings a
 // doorbell or polls takes the lock and does the work; who finds it taken leaves the work to the
 // holder.  A background thread does the same for a process that calls no verbs.
@@ -49,6 +57,9 @@ class Progress final : public Services, private PacketHandler {
   // A queue has been armed, or the program is about to block: it will probably sleep on a file
   // descriptor, so from now on peers wake the background thread.
   void ExpectSleep();
+
+  // Before the first step.
+  void SetControlHandler(ControlHandler* handler) { control_handler_ = handler; }
 
   bool virtual_time() const { return virtual_clock_ != nullptr; }
   QueuePairTable& queue_pairs() { return queue_pairs_; }
@@ -86,6 +97,8 @@ class Progress final : public Services, private PacketHandler {
   bool RunActive();
   void LeaveRestToThread();
   bool RunTimers();
+  // Whether the bell has rung since the last time; then it is answered.
+  bool ServeControl();
   void CountCall() {
     calls_.store(calls_.load(std::memory_order_relaxed) + 1, std::memory_order_relaxed);
   }
@@ -106,6 +119,9 @@ class Progress final : public Services, private PacketHandler {
   ThreadActivity thread_activity_;  // under virtual time
   QueuePairTable queue_pairs_;
   const bool link_keeps_time_;
+  const std::atomic<uint32_t>& control_bell_;
+  uint32_t bell_heard_;
+  ControlHandler* control_handler_ = nullptr;
   uint32_t armed_queues_ = 0;
   uint32_t steps_ = 0;
   uint32_t idle_polls_ = 0;  // in a row

@@ -27,7 +27,7 @@ enum class Counter : uint8_t {
   kDuplicates,       // requests received again
   kRetransmissions,  // times a requester went back
   kTimeouts,
-  kDropped,  // packets for no queue pair, or one that does not receive
+  kDropped,  // packets for no queue pair, or one that does not receive; of a port that is down
   kAsyncEvents,
   kCompletionEvents,
   // What a faulty link did to arriving packets.

@@ -9,6 +9,7 @@
 #include <atomic>
 #include <utility>
 
+#include "sim/fabric/control_inbox.h"
 #include "sim/fabric/counters.h"
 #include "sim/fabric/faulty_link.h"
 #include "sim/fabric/number_allocator.h"
@@ -24,6 +25,7 @@ class MemberFabric : public Fabric {
   MemberFabric(std::unique_ptr<Registry> registry, const Options& options)
       : registry_(std::move(registry)),
         mine_(registry_->process(registry_->slot())),
+        inbox_(mine_.control),
         numbers_(registry_->layout(), registry_->owner()) {
     if (options.exclusive) {
       timed_ = std::make_unique<TimedLoopback>(options.wires, registry_->layout().owners,
@@ -88,6 +90,18 @@ class MemberFabric : public Fabric {
     }
   }
 
+  const std::atomic<uint32_t>& control_bell() const override { return mine_.control_bell; }
+  // After leaving, the slot and its mailbox may be somebody else's.
+  bool TakeControl(ControlRequest* request) override {
+    return registry_->IsMember() && inbox_.Take(request);
+  }
+  void AnswerControl(const ControlReply& reply) override {
+    if (registry_->IsMember()) inbox_.Answer(reply);
+  }
+  bool port_down(uint16_t port) const override {
+    return (registry_->layout().header.ports_down[port / 64].load() >> (port % 64) & 1) != 0;
+  }
+
   std::span<std::atomic<uint64_t>> counters() override { return mine_.counters; }
 
   Trouble trouble() const override {
@@ -103,6 +117,7 @@ class MemberFabric : public Fabric {
 
   std::unique_ptr<Registry> registry_;
   ProcessSlot& mine_;
+  ControlInbox inbox_;
   NumberAllocator numbers_;
   std::unique_ptr<RingLink> rings_;  // unless exclusive
   std::unique_ptr<TimedLoopback> timed_;

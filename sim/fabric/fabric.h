@@ -9,6 +9,7 @@
 #include <string_view>
 #include <vector>
 
+#include "sim/fabric/control.h"
 #include "sim/fabric/fault_plan.h"
 #include "sim/fabric/link.h"
 #include "sim/timing/time.h"
@@ -18,7 +19,7 @@ namespace simhca {
 // A process's membership of a fabric: the named place in shared memory where the engines of one
 // user's processes meet.  Queue pair numbers belong to the fabric, not to a device.
 //
-// Used under the engine's lock, but for WantWake, wake_wanted, Sleep and Wake.
+// Used under the engine's lock, but for WantWake, wake_wanted, Sleep, Wake and control_bell.
 class Fabric {
  public:
   struct Options {
@@ -100,6 +101,17 @@ class Fabric {
   // Periodic upkeep (each 100 ms is enough): keeps our lock, releases rings of the dead.
   // Under the engine's lock.
   virtual void Maintain() = 0;
+
+  // ---- Control; see control.h ----
+
+  // Changes when somebody asks something of this process or a port's state has changed.  Lies in a
+  // cache line that the link's Poll reads anyway.
+  virtual const std::atomic<uint32_t>& control_bell() const = 0;
+  // Takes the request that waits; false if none does.  Each one that was taken is to be answered.
+  virtual bool TakeControl(ControlRequest* request) = 0;
+  virtual void AnswerControl(const ControlReply& reply) = 0;
+  // Whether a port (< kMaxFabricPorts) has been taken down, for all processes of the fabric.
+  virtual bool port_down(uint16_t port) const = 0;
 
   // Counters of this process that `stats` reads: written by this process only, relaxed.
   virtual std::span<std::atomic<uint64_t>> counters() = 0;

@@ -5,6 +5,7 @@
 #include <cstddef>
 #include <cstdint>
 
+#include "sim/fabric/control.h"
 #include "sim/fabric/fabric.h"
 #include "sim/fabric/ring.h"
 
@@ -43,6 +44,9 @@ struct FabricHeader {
   // Set for good by a process that cannot issue expedited barriers: senders then fence themselves
   // before they look for sleepers.
   std::atomic<uint32_t> senders_fence;
+  // A bit for each port that is down.  Written by control clients; processes look when their bell
+  // has rung.
+  std::atomic<uint64_t> ports_down[kMaxFabricPorts / 64];
 };
 
 // A ring: sender's slot in bits 7:0, receiver's in 15:8, and flags.  0 is free.  A ring goes back
@@ -56,6 +60,27 @@ constexpr uint32_t RingReceiver(uint32_t entry) { return entry >> 8 & 0xff; }
 constexpr bool BothClosed(uint32_t entry) {
   return (entry & (kSenderClosed | kReceiverClosed)) == (kSenderClosed | kReceiverClosed);
 }
+
+// A request to a process and its reply; see control.h.  `state` is a sequence number in bits 31:2,
+// which the client counts up, and the stage: the client writes a request and posts it, or takes it
+// back while it is posted; the process takes it, writes the reply, and says so.
+enum class ControlStage : uint32_t { kEmpty, kPosted, kTaken, kAnswered };
+constexpr uint32_t MakeControlState(uint32_t sequence, ControlStage stage) {
+  return sequence << 2 | static_cast<uint32_t>(stage);
+}
+constexpr uint32_t SequenceOf(uint32_t state) { return state >> 2; }
+constexpr ControlStage StageOf(uint32_t state) { return static_cast<ControlStage>(state & 3); }
+
+struct ControlMailbox {
+  std::atomic<uint32_t> state;
+  std::atomic<uint32_t> kind;
+  std::atomic<uint32_t> port;
+  std::atomic<uint32_t> number;
+  std::atomic<uint32_t> status;
+  std::atomic<uint32_t> count;
+  std::atomic<uint32_t> text_bytes;
+  char text[kControlTextBytes];
+};
 
 // A process.  It lives while it holds the record lock on byte 1 + slot of the lock file.
 struct ProcessSlot {
@@ -72,11 +97,14 @@ struct ProcessSlot {
 
   // Counts changes of `inbound`; the process polls it.
   alignas(kCellBytes) std::atomic<uint32_t> inbound_version;
+  // Counts requests in `control`; polled too, and therefore in the same line.
+  std::atomic<uint32_t> control_bell;
 
   // By sender's slot: index of the ring plus 1, or 0.
   alignas(kCellBytes) std::atomic<uint16_t> inbound[kMaxProcesses];
   alignas(kCellBytes) std::atomic<uint64_t> counters[kCountersPerProcess];
   std::atomic<uint64_t> heartbeat;  // changes while the process's engine runs
+  alignas(kCellBytes) ControlMailbox control;
 };
 
 struct FabricLayout {
@@ -91,7 +119,7 @@ inline constexpr size_t kFabricFileBytes = sizeof(FabricLayout) + kMaxRings * kR
 constexpr size_t RingOffset(uint32_t ring) { return sizeof(FabricLayout) + ring * kRingStride; }
 
 // Of everything above, so that processes with different builds refuse each other.
-inline constexpr uint32_t kLayoutVersion = 3;
+inline constexpr uint32_t kLayoutVersion = 4;
 constexpr uint32_t LayoutHash() {
   uint32_t hash = 2166136261u;
   for (uint64_t part :

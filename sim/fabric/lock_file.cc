@@ -12,6 +12,8 @@
 
 namespace simhca {
 
+constexpr uint64_t kControlByte = 1 + kMaxProcesses;
+
 // The process's open lock files.  Never destroyed: calls may come after static destructors.
 using OpenFiles = std::map<std::string, std::weak_ptr<LockFile>>;
 static OpenFiles& TheOpenFiles() {
@@ -111,6 +113,10 @@ bool LockFile::WaitLock(int milliseconds) {
 }
 
 void LockFile::Unlock() { SetLock(F_UNLCK, 0); }
+
+bool LockFile::TryLockControl() { return SetLock(F_WRLCK, kControlByte); }
+
+void LockFile::UnlockControl() { SetLock(F_UNLCK, kControlByte); }
 
 bool LockFile::Hold(uint32_t slot) {
   if (!SetLock(F_WRLCK, 1 + slot)) return false;

@@ -27,11 +27,6 @@ int Explain(int error, std::string* text, const std::string& what) {
 
 uint32_t Pid() { return static_cast<uint32_t>(syscall(SYS_getpid)); }
 
-void WakeProcess(ProcessSlot& process) {
-  process.want_wake.store(0);
-  syscall(SYS_futex, &process.want_wake, FUTEX_WAKE, INT32_MAX, nullptr, nullptr, 0);
-}
-
 }  // namespace
 
 std::string FabricPath(const std::string& directory, const std::string& name) {
@@ -54,6 +49,29 @@ int64_t MonotonicNanoseconds() {
   timespec now;
   clock_gettime(CLOCK_MONOTONIC, &now);
   return now.tv_sec * int64_t{1'000'000'000} + now.tv_nsec;
+}
+
+int CheckFabricFile(const std::string& path, int descriptor, std::string* error) {
+  FileStatus status;
+  if (RawStatus(descriptor, &status) != 0 || !IsPrivateFile(status)) {
+    return Explain(EPERM, error, path + " is not a private file (mode 0600) of this user");
+  }
+  FabricHeader header;
+  const bool complete = status.bytes == kFabricFileBytes &&
+                        syscall(SYS_pread64, descriptor, &header, sizeof header, 0) ==
+                            static_cast<long>(sizeof header);
+  if (!complete || header.magic != kFabricMagic || header.layout != LayoutHash()) {
+    return Explain(EPROTO, error,
+                   path +
+                       " is in use by another version of simhca: stop its processes, or use "
+                       "another fabric name");
+  }
+  return 0;
+}
+
+void WakeProcess(ProcessSlot& process) {
+  process.want_wake.store(0);
+  syscall(SYS_futex, &process.want_wake, FUTEX_WAKE, INT32_MAX, nullptr, nullptr, 0);
 }
 
 // ------------------------------------------------------------------------------ joining
@@ -111,7 +129,7 @@ int Registry::Attach(const std::string& directory, const std::string& name, bool
     return result != 0 ? result : TakeSlot(error);
   }
 
-  int result = CheckExisting(path_, descriptor, error);
+  int result = CheckFabricFile(path_, descriptor, error);
   if (result == EPERM || (result != 0 && inhabited)) {
     RawClose(descriptor);
     return result;
@@ -142,24 +160,6 @@ int Registry::Attach(const std::string& directory, const std::string& name, bool
                    "virtual time wants fabric '" + name + "' for one process; others live on it");
   }
   return TakeSlot(error);
-}
-
-int Registry::CheckExisting(const std::string& path, int descriptor, std::string* error) {
-  FileStatus status;
-  if (RawStatus(descriptor, &status) != 0 || !IsPrivateFile(status)) {
-    return Explain(EPERM, error, path + " is not a private file (mode 0600) of this user");
-  }
-  FabricHeader header;
-  const bool complete = status.bytes == kFabricFileBytes &&
-                        syscall(SYS_pread64, descriptor, &header, sizeof header, 0) ==
-                            static_cast<long>(sizeof header);
-  if (!complete || header.magic != kFabricMagic || header.layout != LayoutHash()) {
-    return Explain(EPROTO, error,
-                   path +
-                       " is in use by another version of simhca: stop its processes, or use "
-                       "another fabric name");
-  }
-  return 0;
 }
 
 int Registry::Create(const std::string& path, bool exclusive, std::string* error) {
@@ -254,6 +254,7 @@ int Registry::TakeSlot(std::string* error) {
     mine.want_wake.store(0);
     for (auto& inbound : mine.inbound) inbound.store(0);
     for (auto& counter : mine.counters) counter.store(0);
+    mine.control.state.store(0);
     mine.generation.store(generation_);
     mine.in_use.store(1);
     return 0;

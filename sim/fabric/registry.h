@@ -21,6 +21,13 @@ bool IsFabricName(const std::string& name);
 
 int64_t MonotonicNanoseconds();
 
+// Whether an open file is a fabric of this user and this version.  Returns 0, or EPERM or EPROTO
+// with an explanation.
+int CheckFabricFile(const std::string& path, int descriptor, std::string* error);
+
+// Wakes the sleeper of a process and turns its wish to be woken off.
+void WakeProcess(ProcessSlot& process);
+
 // A process's place in the shared file of a fabric: who is a member, who lives, which rings
 // there are.  Everything here is rare; packets never pass through it.
 class Registry {
@@ -82,7 +89,6 @@ class Registry {
   int Attach(const std::string& directory, const std::string& name, bool exclusive,
              std::string* error);
   int Create(const std::string& path, bool exclusive, std::string* error);
-  int CheckExisting(const std::string& path, int descriptor, std::string* error);
   int Map(const std::string& path, int descriptor, std::string* error);
   int TakeSlot(std::string* error);
   Life LifeOfLocked(uint32_t slot);

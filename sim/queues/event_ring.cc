@@ -33,4 +33,12 @@ void EventRing::PushCqError(uint32_t cqn) {
   Publish(eqe);
 }
 
+void EventRing::PushPortChange(mlx5::PortChange change) {
+  mlx5::Eqe& eqe = Next();
+  eqe.type = mlx5::EventType::kPortChange;
+  eqe.sub_type = static_cast<uint8_t>(change);
+  eqe.port = 1 << 4;
+  Publish(eqe);
+}
+
 }  // namespace simhca

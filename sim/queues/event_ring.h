@@ -18,6 +18,9 @@ class EventRing {
 
   void PushCompletion(uint32_t cqn) { Push(mlx5::EventType::kCompletion, cqn); }
   void PushCqError(uint32_t cqn);
+  // Of port 1, the only one.
+  void PushPortChange(mlx5::PortChange change);
+  void PushInternalError() { Push(mlx5::EventType::kInternalError, 0); }
   // Events of QPs and SRQs.
   void Push(mlx5::EventType type, uint32_t number);
 

@@ -17,7 +17,7 @@ SharedReceiveQueue::SharedReceiveQueue(uint32_t srqn, uint32_t pd, const Memory&
       limit_at_once_(limit_at_once) {}
 
 std::optional<ReceiveWqe> SharedReceiveQueue::Claim() {
-  if (fill() == 0) return std::nullopt;
+  if (failed_ || fill() == 0) return std::nullopt;
   std::byte* entry = memory_.ring + size_t{head_} * memory_.stride;
   const auto* next = reinterpret_cast<const mlx5::SrqNextSegment*>(entry);
   const auto* segments = reinterpret_cast<const mlx5::DataSegment*>(entry + sizeof(*next));
@@ -30,6 +30,7 @@ std::optional<ReceiveWqe> SharedReceiveQueue::Claim() {
 }
 
 int SharedReceiveQueue::Modify(const Change& change) {
+  if (failed_) return EINVAL;
   const uint32_t max_limit = change.resize ? change.resize->max_limit : max_limit_;
   const uint32_t limit = change.limit.value_or(limit_);
   if (limit > max_limit) return EINVAL;
@@ -47,6 +48,12 @@ int SharedReceiveQueue::Modify(const Change& change) {
     if (limit_at_once_ && fill() < limit_) RaiseLimitEvent();
   }
   return 0;
+}
+
+void SharedReceiveQueue::Fail() {
+  failed_ = true;
+  limit_ = 0;
+  events_->Push(mlx5::EventType::kSrqCatastrophic, srqn_);
 }
 
 void SharedReceiveQueue::RaiseLimitEvent() {

@@ -34,13 +34,14 @@ class SharedReceiveQueue {
   // Entries posted and not yet claimed.
   uint32_t fill() const { return static_cast<uint16_t>(posted_.Load() - claimed_); }
 
-  // Takes the entry at the head for one incoming message; nullopt when the queue is empty: the
+  // Takes the entry at the head for one incoming message; nullopt when the queue is empty or has
+  // failed: the
   // responder answers with an RNR NAK.  Crossing below the armed limit queues one limit event and
   // disarms it (man ibv_modify_srq).
   std::optional<ReceiveWqe> Claim();
 
   // Whether Modify would succeed: limit <= max_limit, and after a resize the new capacity holds
-  // what is posted and the limit then armed.  Returns 0 or EINVAL.
+  // what is posted and the limit then armed; never after a failure.  Returns 0 or EINVAL.
   struct Change {
     std::optional<uint32_t> limit;
     struct Resize {
@@ -52,6 +53,11 @@ class SharedReceiveQueue {
     std::optional<Resize> resize;
   };
   int Modify(const Change& change);
+
+  // A catastrophic error: raises its event, and nothing can be claimed or modified any more (man
+  // ibv_get_async_event, IBV_EVENT_SRQ_ERR).
+  void Fail();
+  bool failed() const { return failed_; }
 
   void AddUser() { ++users_; }
   void RemoveUser() { --users_; }
@@ -71,6 +77,7 @@ class SharedReceiveQueue {
   uint16_t head_ = 0;
   uint32_t limit_ = 0;
   uint32_t users_ = 0;
+  bool failed_ = false;
 };
 
 }  // namespace simhca

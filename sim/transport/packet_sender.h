@@ -23,6 +23,10 @@ class PacketSender {
     bth_.pad = PadBytes(payload);
     payload_bytes_ = payload;
     if (!qp_.remote_port()) return Link::Status::kUnreachable;
+    if (qp_.services().ports_down[qp_.config().port_index]) [[unlikely]] {
+      qp_.services().counters.Add(Counter::kDropped);
+      return Link::Status::kUnreachable;
+    }
     const size_t header = HeaderBytes(bth.opcode);
     const Link::Reservation room = qp_.services().link.Reserve(
         bth_.dest_qpn, static_cast<uint32_t>(header + payload + bth_.pad));

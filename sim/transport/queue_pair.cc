@@ -97,7 +97,19 @@ bool QueuePair::Reset(uint16_t* released_index) {
   remote_port_.reset();
   config_.receive_queue.Reset();
   services().active.Remove(*this);
+  if (claimed_at_halt_) {
+    *released_index = *claimed_at_halt_;
+    claimed_at_halt_.reset();
+    return true;
+  }
   return transport_->Reset(released_index);
+}
+
+void QueuePair::Halt() {
+  uint16_t claimed;
+  if (transport_->Reset(&claimed)) claimed_at_halt_ = claimed;
+  services().active.Remove(*this);
+  halted_ = true;
 }
 
 void QueuePair::SetAttributes(uint32_t mask, const QpAttributes& wanted) {
@@ -128,20 +140,20 @@ void QueuePair::SetAttributes(uint32_t mask, const QpAttributes& wanted) {
 }
 
 void QueuePair::OnPacket(const InboundPacket& packet) {
-  switch (state_) {
+  switch (halted_ ? QpState::kReset : state_) {
     case QpState::kRtr:
     case QpState::kRts:
     case QpState::kSqd:
     case QpState::kSqe:
       transport_->OnPacket(packet);
       return;
-    default:  // RESET, INIT, ERR: dropped without an answer
+    default:  // RESET, INIT, ERR, halted: dropped without an answer
       services().counters.Add(Counter::kDropped);
   }
 }
 
 Turn QueuePair::Run(uint32_t& budget) {
-  if (state_ == QpState::kReset || state_ == QpState::kInit) return Turn::kDone;
+  if (state_ == QpState::kReset || state_ == QpState::kInit || halted_) return Turn::kDone;
   if (state_ != QpState::kErr) return transport_->Run(budget);
   transport_->Flush();
   const Turn turn = transport_->Run(budget);
@@ -221,6 +233,7 @@ void QueuePair::RaiseEvent(mlx5::EventType type) {
 void QueuePair::EnterError() {
   if (state_ == QpState::kErr) return;
   state_ = QpState::kErr;
+  if (halted_) return;
   transport_->Flush();
   if (config_.srq != nullptr) {
     RaiseEvent(mlx5::EventType::kSrqLastWqe);

@@ -57,6 +57,9 @@ class QueuePair final : public Doorbell {
   void Modify(uint32_t mask, const QpAttributes& wanted, bool* released, uint16_t* released_index);
   bool Reset(uint16_t* released_index);
 
+  // The device has failed: from now on nothing is sent, received or completed, whatever the state.
+  void Halt();
+
   // Sends what the peer is owed for requests that were accepted; true if nothing is left.
   bool Answer() { return transport_->Answer(); }
 
@@ -108,6 +111,8 @@ class QueuePair final : public Doorbell {
   QpAttributes attributes_;
   std::optional<uint16_t> remote_port_;
   std::unique_ptr<TransportMachine> transport_;
+  bool halted_ = false;
+  std::optional<uint16_t> claimed_at_halt_;  // a receive WQE that Reset has to give back
   QueuePair* next_active_ = nullptr;
   bool active_ = false;
 };

@@ -1,6 +1,7 @@
 #ifndef SIMHCA_SIM_TRANSPORT_SERVICES_H_
 #define SIMHCA_SIM_TRANSPORT_SERVICES_H_
 
+#include <bitset>
 #include <cstddef>
 #include <cstdint>
 
@@ -48,6 +49,8 @@ class Services {
   EventQueue timers;
   // Completions and asynchronous events that the program can now see, ever.
   uint64_t visible = 0;
+  // Ports of the fabric that are down: their packets are neither sent nor accepted.
+  std::bitset<kMaxFabricPorts> ports_down;
   ActiveList active;
   CounterSet counters;
 };

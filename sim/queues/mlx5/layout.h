@@ -213,6 +213,20 @@ enum class EventType : uint8_t {
   kSrqLimit = 0x14,
 };
 
+// Sub types of EventType::kPortChange.
+enum class PortChange : uint8_t {
+  kDown = 1,
+  kActive = 4,
+  kInitialised = 5,
+  kLid = 6,
+  kPkey = 7,
+  kGuid = 8,
+  kReregister = 9,
+  // Ours: mlx5 devices learn of a new subnet manager by a management packet, and their firmware has
+  // no event for it.
+  kSubnetManager = 0x80,
+};
+
 struct Eqe {
   uint8_t reserved0;
   EventType type;
