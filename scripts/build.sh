@@ -10,7 +10,7 @@ Usage: ./simhca build [--config opt|asan|tsan|ubsan]
 Builds the simulator with Bazel, offline, and copies what \`run\` needs to $build_dir/CONFIG:
   lib/libsimhca.so               for LD_PRELOAD, next to the real libibverbs
   lib/dropin/libibverbs.so.1     for LD_LIBRARY_PATH, on machines without rdma-core
-  bin/simhca-tool                devices, profiles, stats and clean
+  bin/simhca-tool                devices, profiles, ctl, stats and clean
 END
 }
 

@@ -264,9 +264,9 @@ int Hca::ModifyQp(const ModifyQpCommand& command, ReleasedWqe* released) {
   const Progress::Hold hold(progress_);
   QueuePair* qp = qps_.Find(command.qpn);
   if (qp == nullptr) return ENOENT;
-  const bool ends = (command.mask & qp_mask::kState) != 0 &&
-                    (command.attributes.state == QpState::kReset ||
-                     command.attributes.state == QpState::kErr);
+  const bool ends =
+      (command.mask & qp_mask::kState) != 0 &&
+      (command.attributes.state == QpState::kReset || command.attributes.state == QpState::kErr);
   if (failed_ && !ends) return EIO;
   if (int error = CheckModify(qp->config().type, qp->state(), qp->attributes(), command.mask,
                               command.attributes, Limits())) {

@@ -187,8 +187,9 @@ ControlReply Hca::ControlSrqs(const ControlRequest& request) {
 
 ControlReply Hca::List(uint32_t skip) {
   Page page(skip);
-  const char* state = failed_ ? "failed" : progress_.ports_down[port_index_] ? "port down"
-                                                                             : "port up";
+  const char* state = failed_                             ? "failed"
+                      : progress_.ports_down[port_index_] ? "port down"
+                                                          : "port up";
   page.Add(Line("%s, %zu context(s)\n", state, contexts_.size()));
   qps_.ForEach([&page](uint32_t, const QueuePair& qp) { page.Add(DescribeQp(qp)); });
   srqs_.ForEach([&page](uint32_t, const Srq& srq) { page.Add(DescribeSrq(srq.object)); });

@@ -95,14 +95,11 @@ std::vector<ControlClient::Process> ControlClient::Processes() {
   return processes;
 }
 
-void ControlClient::SetPort(uint16_t port, bool down) {
+bool ControlClient::SetPort(uint16_t port, bool down) {
   std::atomic<uint64_t>& word = layout_->header.ports_down[port / 64];
   const uint64_t bit = uint64_t{1} << (port % 64);
-  if (down) {
-    word.fetch_or(bit);
-  } else {
-    word.fetch_and(~bit);
-  }
+  const uint64_t before = down ? word.fetch_or(bit) : word.fetch_and(~bit);
+  return ((before & bit) != 0) != down;
 }
 
 bool ControlClient::Lives(const Process& process) {
@@ -137,8 +134,8 @@ int ControlClient::Ask(const Process& process, const ControlRequest& request, in
     }
     if (begun) return EINPROGRESS;
     uint32_t posted = MakeControlState(sequence, ControlStage::kPosted);
-    if (mailbox.state.compare_exchange_strong(
-            posted, MakeControlState(sequence, ControlStage::kEmpty))) {
+    if (mailbox.state.compare_exchange_strong(posted,
+                                              MakeControlState(sequence, ControlStage::kEmpty))) {
       return ETIMEDOUT;
     }
     begun = true;

@@ -33,8 +33,8 @@ class ControlClient {
   std::vector<Process> Processes();
 
   // Sets the state of a port of the fabric, which processes find by themselves when they are asked
-  // anything, and when they start.
-  void SetPort(uint16_t port, bool down);
+  // anything, and when they start.  False if that was its state.
+  bool SetPort(uint16_t port, bool down);
 
   // Returns 0 with the process's reply, ETIMEDOUT it does not answer within `milliseconds` and has
   // not begun what was asked for, EINPROGRESS it has begun and not answered, ESRCH it is gone.

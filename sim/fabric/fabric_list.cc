@@ -37,6 +37,9 @@ std::set<std::string> NamesOfFabrics(const std::string& directory) {
 void Describe(const FabricLayout& layout, LockFile& lock, FabricInfo* info) {
   info->exclusive = layout.header.exclusive != 0;
   info->epoch_ns = layout.header.epoch_ns;
+  for (uint16_t port = 0; port < kMaxFabricPorts; ++port) {
+    info->ports_down[port] = (layout.header.ports_down[port / 64].load() >> (port % 64) & 1) != 0;
+  }
   info->rings =
       static_cast<uint32_t>(std::count_if(std::begin(layout.rings), std::end(layout.rings),
                                           [](const RingEntry& ring) { return ring.load() != 0; }));

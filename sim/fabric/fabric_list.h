@@ -2,6 +2,7 @@
 #define SIMHCA_SIM_FABRIC_FABRIC_LIST_H_
 
 #include <array>
+#include <bitset>
 #include <cstdint>
 #include <string>
 #include <vector>
@@ -24,6 +25,7 @@ struct FabricInfo {
   uint32_t rings = 0;                    // in use
   uint64_t memory_bytes = 0;             // that its files take of the file system
   std::vector<FabricProcess> processes;  // those that live
+  std::bitset<kMaxFabricPorts> ports_down;
   std::string problem;  // why the rest is unknown: another version, not readable; or empty
 };
 

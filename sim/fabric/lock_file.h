@@ -17,11 +17,11 @@ namespace simhca {
 std::mutex& FabricMutex();
 
 // The lock file of a fabric as this process holds it.  Byte 0 is the fabric's lock; a process
-// shows that it lives by holding byte 1 + slot; the byte after these keeps clients of control apart.
-// These are fcntl record locks: they belong to the
-// process (a forked child does not hold them, threads share them), they end with the process, and
-// they end when *any* descriptor of the file is closed.  Therefore a process has one LockFile
-// for a path, however often it joins, and it is closed when nobody uses it any more.
+// shows that it lives by holding byte 1 + slot; the byte after these keeps clients of control
+// apart. These are fcntl record locks: they belong to the process (a forked child does not hold
+// them, threads share them), they end with the process, and they end when *any* descriptor of the
+// file is closed.  Therefore a process has one LockFile for a path, however often it joins, and it
+// is closed when nobody uses it any more.
 //
 // All functions: FabricMutex held.
 class LockFile {

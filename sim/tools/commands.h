@@ -1,16 +1,19 @@
 #ifndef SIMHCA_SIM_TOOLS_COMMANDS_H_
 #define SIMHCA_SIM_TOOLS_COMMANDS_H_
 
+#include <cstdint>
 #include <ostream>
 #include <string>
+#include <vector>
 
 // What the subcommands of simhca-tool do.  Each writes to `out`, or what is wrong to `errors`, and
 // returns the exit status of the program: 0, or 1 when something was refused.
 
 namespace simhca {
 
-// Where fabrics are.
+// Where fabrics are, and which one is a user's unless SIMHCA_FABRIC says otherwise.
 inline constexpr char kFabricDirectory[] = "/dev/shm";
+inline constexpr char kDefaultFabric[] = "default";
 
 // Every built-in profile in one line.
 int ListProfiles(std::ostream& out, std::ostream& errors);
@@ -29,8 +32,22 @@ int ShowStats(const std::string& fabric, const std::string& directory, std::ostr
 // Removes the fabrics of this user that nobody lives on, and names them.
 int CleanFabrics(const std::string& directory, std::ostream& out);
 
-// The devices that a program started with this environment would see.
-int ListDevices(std::ostream& out, std::ostream& errors);
+// The devices that a program started with this environment would see, on `fabric`.
+int ListDevices(const std::string& fabric, const std::string& directory, std::ostream& out,
+                std::ostream& errors);
+
+// Asks the processes of a fabric for an event; see sim/fabric/control.h.
+struct ControlOptions {
+  std::string device;              // simhcaN
+  std::vector<std::string> words;  // the command, and the number or `all` that it takes
+  std::string fabric;
+  uint32_t pid = 0;          // only this process; 0: all
+  int milliseconds = 2'000;  // that a process may take to answer
+};
+int Control(const ControlOptions& options, const std::string& directory, std::ostream& out,
+            std::ostream& errors);
+// Its commands, for help texts.
+std::string ControlHelp();
 
 }  // namespace simhca
 

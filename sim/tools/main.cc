@@ -1,4 +1,4 @@
-// simhca-tool: what the launcher ./simhca asks about profiles, devices and fabrics.
+// simhca-tool: what the launcher ./simhca asks about profiles, devices and fabrics, and of them.
 
 #include <CLI/CLI.hpp>
 #include <iostream>
@@ -47,7 +47,12 @@ int main(int argc, char** argv) {
   CLI::App* devices =
       app.add_subcommand("devices", "Lists the devices that a program would see, with their GIDs.");
   devices->footer(kEnvironment);
-  devices->callback([&] { status = simhca::ListDevices(std::cout, std::cerr); });
+  std::string own_fabric = simhca::kDefaultFabric;
+  devices->add_option("-f,--fabric", own_fabric, "fabric whose port states are shown")
+      ->envname("SIMHCA_FABRIC");
+  devices->callback([&] {
+    status = simhca::ListDevices(own_fabric, simhca::kFabricDirectory, std::cout, std::cerr);
+  });
 
   std::string fabric;
   CLI::App* stats =
@@ -59,6 +64,21 @@ int main(int argc, char** argv) {
   CLI::App* clean = app.add_subcommand(
       "clean", "Removes what killed processes left in shared memory; spares fabrics in use.");
   clean->callback([&] { status = simhca::CleanFabrics(simhca::kFabricDirectory, std::cout); });
+
+  simhca::ControlOptions control;
+  control.fabric = simhca::kDefaultFabric;
+  CLI::App* ctl = app.add_subcommand(
+      "ctl", "Makes an asynchronous event happen in the programs that use a device now.");
+  ctl->add_option("DEVICE", control.device, "simhca0, simhca1, ...")->required();
+  ctl->add_option("COMMAND", control.words, "one of those below")->required();
+  ctl->add_option("-f,--fabric", control.fabric, "fabric of the programs (default: default)")
+      ->envname("SIMHCA_FABRIC");
+  ctl->add_option("-p,--pid", control.pid, "only this process (default: all of the fabric)");
+  ctl->footer("Commands:\n" + simhca::ControlHelp() +
+              "Events with \"nothing else\" leave all values as they are: a LID that has changed "
+              "reads as before.\ndocs/events.md tells what follows.");
+  ctl->callback(
+      [&] { status = simhca::Control(control, simhca::kFabricDirectory, std::cout, std::cerr); });
 
   CLI11_PARSE(app, argc, argv);
   return status;

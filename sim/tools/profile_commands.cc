@@ -1,7 +1,9 @@
+#include <bitset>
 #include <iomanip>
 #include <optional>
 #include <sstream>
 
+#include "sim/fabric/fabric_list.h"
 #include "sim/profiles/device_plan.h"
 #include "sim/profiles/fields.h"
 #include "sim/profiles/profile_loader.h"
@@ -94,19 +96,25 @@ int DiffProfiles(const std::string& left, const std::string& right, std::ostream
   return 0;
 }
 
-int ListDevices(std::ostream& out, std::ostream& errors) {
+int ListDevices(const std::string& fabric, const std::string& directory, std::ostream& out,
+                std::ostream& errors) {
   const DevicePlan plan = PlanDevicesFromEnvironment();
   if (!plan.ok()) {
     errors << plan.error << '\n';
     return 1;
   }
+  std::bitset<kMaxFabricPorts> down;  // on a fabric that lives
+  for (const FabricInfo& info : ListFabrics(directory)) {
+    if (info.name == fabric && !info.processes.empty()) down = info.ports_down;
+  }
   Table table;
-  table.Add({"DEVICE", "PROFILE", "LINK", "GID 0", "GID 1"});
+  table.Add({"DEVICE", "PROFILE", "LINK", "PORT", "GID 0", "GID 1"});
   for (size_t i = 0; i < plan.devices.size(); ++i) {
     const uint16_t port = static_cast<uint16_t>(i);
     const DeviceProfile::Identity& identity = plan.devices[i].profile.identity;
     table.Add({plan.devices[i].name, identity.name, LinkLayerName(identity.link_layer),
-               FormatGid(GidOfPort(port, 0)), FormatGid(GidOfPort(port, 1))});
+               down[port] ? "down" : "active", FormatGid(GidOfPort(port, 0)),
+               FormatGid(GidOfPort(port, 1))});
   }
   table.Print(out);
   return 0;

@@ -19,7 +19,8 @@ namespace simhca::driver {
 
 namespace {
 
-constexpr uint8_t kLinkUp = 5;  // physical port state
+constexpr uint8_t kLinkUp = 5;  // physical port states
+constexpr uint8_t kLinkDisabled = 3;
 constexpr uint8_t kLinkLayerMaxVl = 4;
 constexpr uint8_t kSubnetTimeout = 18;
 // Of ibv_port_attr, what programs built with old headers have room for.
@@ -72,11 +73,11 @@ void Fill(const Context& context, ibv_device_attr* attr) {
   attr->phys_port_cnt = static_cast<uint8_t>(limits.phys_port_cnt);
 }
 
-void Fill(const Context& context, ibv_port_attr* attr) {
+void Fill(const Context& context, bool up, ibv_port_attr* attr) {
   const DeviceProfile& profile = context.profile;
   const bool ethernet = profile.identity.link_layer == LinkLayer::kEthernet;
   *attr = {};
-  attr->state = IBV_PORT_ACTIVE;
+  attr->state = up ? IBV_PORT_ACTIVE : IBV_PORT_DOWN;
   attr->max_mtu = static_cast<ibv_mtu>(profile.port.max_mtu);
   attr->active_mtu = static_cast<ibv_mtu>(profile.port.active_mtu);
   attr->gid_tbl_len = static_cast<int>(profile.limits.gid_table_len);
@@ -87,7 +88,7 @@ void Fill(const Context& context, ibv_port_attr* attr) {
   attr->subnet_timeout = kSubnetTimeout;
   attr->active_width = static_cast<uint8_t>(profile.port.active_width);
   attr->active_speed = static_cast<uint8_t>(profile.port.active_speed);
-  attr->phys_state = kLinkUp;
+  attr->phys_state = up ? kLinkUp : kLinkDisabled;
   if (ethernet) {
     attr->link_layer = IBV_LINK_LAYER_ETHERNET;
   } else {
@@ -132,6 +133,7 @@ const ListedDevice* FindListed(ibv_device* device) {
 }
 
 constexpr uint16_t kDefaultPkey = 0xffff;
+constexpr const char* kHasFailed = "the device has had a fatal error";
 
 }  // namespace
 
@@ -166,6 +168,9 @@ int QueryDevice(ibv_context* public_context, ibv_device_attr* attr) {
     return Refuse(error, "ibv_query_device", public_context, "not an open context");
   }
   if (attr == nullptr) return EINVAL;
+  if (context->device->failed()) {
+    return Refuse(EIO, "ibv_query_device", public_context, kHasFailed);
+  }
   Fill(*context, attr);
   return 0;
 }
@@ -177,6 +182,9 @@ int QueryDeviceEx(ibv_context* public_context, const ibv_query_device_ex_input* 
     return Refuse(error, "ibv_query_device_ex", public_context, "not an open context");
   }
   if ((input != nullptr && input->comp_mask != 0) || attr == nullptr) return EINVAL;
+  if (context->device->failed()) {
+    return Refuse(EIO, "ibv_query_device_ex", public_context, kHasFailed);
+  }
   ibv_device_attr_ex full{};
   Fill(*context, &full.orig_attr);
   const DeviceProfile::Limits& limits = context->profile.limits;
@@ -198,8 +206,12 @@ int QueryPortEx(ibv_context* public_context, uint8_t port, ibv_port_attr* attr, 
     return Refuse(EINVAL, "ibv_query_port", public_context, "there is no port {}", port);
   }
   if (attr == nullptr) return EINVAL;
+  bool up;
+  if (const int error = context->device->QueryPort(&up)) {
+    return Refuse(error, "ibv_query_port", public_context, kHasFailed);
+  }
   ibv_port_attr full;
-  Fill(*context, &full);
+  Fill(*context, up, &full);
   std::memset(attr, 0, length);
   std::memcpy(attr, &full, std::min(length, sizeof(full)));
   return 0;

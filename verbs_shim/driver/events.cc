@@ -18,33 +18,27 @@ namespace simhca::driver {
 namespace {
 
 using mlx5::EventType;
+using mlx5::PortChange;
 
-// Sub types of EventType::kPortChange.
-enum PortChange : uint8_t {
-  kPortDown = 1,
-  kPortActive = 4,
-  kPortInitialised = 5,
-  kLidChange = 6,
-  kPkeyChange = 7,
-  kGuidChange = 8,
-  kReregister = 9,
-};
-
-ibv_event_type PortEventType(uint8_t sub_type) {
-  switch (sub_type) {
-    case kPortActive:
+ibv_event_type PortEventType(PortChange change) {
+  switch (change) {
+    case PortChange::kActive:
       return IBV_EVENT_PORT_ACTIVE;
-    case kLidChange:
+    case PortChange::kLid:
       return IBV_EVENT_LID_CHANGE;
-    case kPkeyChange:
+    case PortChange::kPkey:
       return IBV_EVENT_PKEY_CHANGE;
-    case kGuidChange:
+    case PortChange::kGuid:
       return IBV_EVENT_GID_CHANGE;
-    case kReregister:
+    case PortChange::kReregister:
       return IBV_EVENT_CLIENT_REREGISTER;
-    default:
-      return IBV_EVENT_PORT_ERR;
+    case PortChange::kSubnetManager:
+      return IBV_EVENT_SM_CHANGE;
+    case PortChange::kDown:
+    case PortChange::kInitialised:
+      break;
   }
+  return IBV_EVENT_PORT_ERR;
 }
 
 ibv_event_type AsyncTypeOf(const Event& event) {
@@ -62,7 +56,7 @@ ibv_event_type AsyncTypeOf(const Event& event) {
     case EventType::kWorkQueueCatastrophic:
       return IBV_EVENT_QP_FATAL;
     case EventType::kPortChange:
-      return PortEventType(event.sub_type);
+      return PortEventType(static_cast<PortChange>(event.sub_type));
     case EventType::kInvalidRequest:
       return IBV_EVENT_QP_REQ_ERR;
     case EventType::kAccessViolation:

@@ -273,6 +273,7 @@ int ModifyQp(ibv_qp* public_qp, ibv_qp_attr* attr, int mask) {
       .qpn = qp->number, .mask = static_cast<uint32_t>(mask), .attributes = ToDevice(*attr, mask)};
   ReleasedWqe released;
   if (const int error = qp->context->device->ModifyQp(command, &released)) {
+    if (error == EIO) return Refuse(error, kVerb, public_qp, "the device has had a fatal error");
     return Refuse(error, kVerb, public_qp,
                   "mask {:#x} or a value does not fit a move from state {} to {}", mask,
                   int(qp->state.load()), moves ? int(attr->qp_state) : int(qp->state.load()));

@@ -16,6 +16,7 @@ namespace simhca::driver {
 
 namespace {
 
+constexpr const char* kHasFailed = "the SRQ has had a fatal error";
 constexpr uint32_t kMinStride = 32;
 constexpr uint32_t kSegmentBytes = sizeof(mlx5::DataSegment);
 
@@ -243,6 +244,7 @@ int ModifySrq(ibv_srq* public_srq, ibv_srq_attr* attr, int mask) {
     return Refuse(EINVAL, kVerb, public_srq, "unknown mask {:#x}", mask);
   }
   if (mask == 0) return 0;
+  if (srq->failed.load()) return Refuse(EINVAL, kVerb, public_srq, kHasFailed);
   if (attr == nullptr) return Refuse(EINVAL, kVerb, public_srq, "no attributes");
   if ((mask & IBV_SRQ_MAX_WR) != 0 && !srq->context->profile.features.srq_resize) {
     return Refuse(EINVAL, kVerb, public_srq, "the device cannot resize SRQs");
@@ -256,6 +258,7 @@ int QuerySrq(ibv_srq* public_srq, ibv_srq_attr* attr) {
     return Refuse(error, "ibv_query_srq", public_srq, "not an SRQ");
   }
   if (attr == nullptr) return Refuse(EINVAL, "ibv_query_srq", public_srq, "no attributes");
+  if (srq->failed.load()) return Refuse(EINVAL, "ibv_query_srq", public_srq, kHasFailed);
   uint32_t limit;
   if (const int error = srq->context->device->QuerySrqLimit(srq->number, &limit)) return error;
   std::lock_guard guard(srq->lock);

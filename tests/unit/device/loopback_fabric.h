@@ -20,6 +20,8 @@ class LoopbackFabric final : public Fabric, private Link {
   std::function<bool(size_t index, const std::byte* bytes)> lose;
   size_t sent = 0;
   size_t max_in_flight = 1000;  // then kNoRoom
+  std::atomic<uint32_t> bell{0};
+  bool down = false;  // port 0
 
   void Leave() override {}
   void Abandon() override {}
@@ -51,6 +53,10 @@ class LoopbackFabric final : public Fabric, private Link {
   void Sleep(Duration) override {}
   void Wake() override { wanted_ = false; }
   void Maintain() override {}
+  const std::atomic<uint32_t>& control_bell() const override { return bell; }
+  bool TakeControl(ControlRequest*) override { return false; }
+  void AnswerControl(const ControlReply&) override {}
+  bool port_down(uint16_t port) const override { return port == 0 && down; }
   std::span<std::atomic<uint64_t>> counters() override { return counters_; }
   Trouble trouble() const override { return {}; }
 

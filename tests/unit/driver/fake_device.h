@@ -2,6 +2,7 @@
 #define SIMHCA_TESTS_UNIT_DRIVER_FAKE_DEVICE_H_
 
 #include <atomic>
+#include <cerrno>
 #include <cstdint>
 #include <functional>
 #include <map>
@@ -44,6 +45,8 @@ class FakeDevice final : public Device {
   int next_error = 0;    // answer of the next command
   ReleasedWqe released;  // answer of the next reset or destruction of a QP
   bool virtual_clock = false;
+  bool port_up = true;
+  bool fatal = false;
   uint32_t srq_limit = 0;
   Time now = 0;
   std::function<void()> on_poll;  // runs inside Poll
@@ -62,6 +65,11 @@ class FakeDevice final : public Device {
   const DeviceProfile& profile() const override { return profile_; }
   uint16_t port_index() const override { return port_; }
   bool virtual_time() const override { return virtual_clock; }
+  int QueryPort(bool* up) override {
+    *up = port_up;
+    return fatal ? EIO : 0;
+  }
+  bool failed() const override { return fatal; }
   int OpenContext(const OpenContextCommand& command, uint32_t* context) override;
   void CloseContext(uint32_t) override {}
   int AllocPd(uint32_t, uint32_t* pd) override { return Number(pd); }

@@ -350,7 +350,7 @@ names_packages_on_other_systems() {
 
 passes_arguments_to_the_tool() {
   local command
-  for command in devices profiles stats clean; do
+  for command in devices profiles ctl stats clean; do
     expect_run 5 "^tool: $command a --b\$" "$command" a --b
     expect_run 0 "^Usage: ./simhca $command" "$command" --help
   done
