@@ -191,13 +191,14 @@ class Round {
 };
 
 int RunRound(Round& round, ControlClient& client, const ControlRequest& request,
-             const std::vector<Process>& processes) {
+             const std::vector<Process>& processes, std::ostream& out) {
   if (!round.IsPort()) {
     round.AskAll(processes);
     return round.Conclude();
   }
   const bool down = request.kind == ControlKind::kPortDown;
   const bool changed = client.SetPort(request.port, down);
+  if (!changed) out << "the port was " << (down ? "down" : "up") << " before\n";
   round.AskAll(processes);
   if (changed && round.nobody_has_it()) client.SetPort(request.port, !down);
   return round.Conclude();
@@ -233,7 +234,7 @@ int Control(const ControlOptions& options, const std::string& directory, std::os
                     options.fabric + "'");
     }
   }
-  return RunRound(round, *client, request, processes);
+  return RunRound(round, *client, request, processes, out);
 }
 
 std::string ControlHelp() {

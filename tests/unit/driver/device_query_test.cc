@@ -52,6 +52,30 @@ TEST_F(DeviceQueryTest, PortsOutOfRangeAreRefused) {
   EXPECT_EQ(QueryPortEx(context_, 2, &attr, sizeof(attr)), EINVAL);
 }
 
+TEST_F(DeviceQueryTest, APortThatWasTakenDownSaysSo) {
+  constexpr uint8_t kPhysicallyUp = 5;
+  constexpr uint8_t kPhysicallyDisabled = 3;
+  ibv_port_attr attr;
+  ASSERT_EQ(QueryPortEx(context_, 1, &attr, sizeof(attr)), 0);
+  EXPECT_EQ(attr.phys_state, kPhysicallyUp);
+  device().port_up = false;
+  ASSERT_EQ(QueryPortEx(context_, 1, &attr, sizeof(attr)), 0);
+  EXPECT_EQ(attr.state, IBV_PORT_DOWN);
+  EXPECT_EQ(attr.phys_state, kPhysicallyDisabled);
+  device().port_up = true;
+}
+
+TEST_F(DeviceQueryTest, AFailedDeviceAnswersNoQueries) {
+  device().fatal = true;
+  ibv_port_attr port;
+  ibv_device_attr attr;
+  ibv_device_attr_ex extended;
+  EXPECT_EQ(QueryPortEx(context_, 1, &port, sizeof(port)), EIO);
+  EXPECT_EQ(QueryDevice(context_, &attr), EIO);
+  EXPECT_EQ(QueryDeviceEx(context_, nullptr, &extended, sizeof(extended)), EIO);
+  device().fatal = false;
+}
+
 TEST_F(DeviceQueryTest, OldProgramsGetTheShortPortStructure) {
   ibv_port_attr attr;
   std::memset(&attr, 0x5a, sizeof(attr));

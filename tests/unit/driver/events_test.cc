@@ -184,6 +184,8 @@ TEST_F(EventsTest, AsyncEventsNameTheirObject) {
         Case{EventType::kWorkQueueCatastrophic, qp->qp_num, IBV_EVENT_QP_FATAL, qp},
         Case{EventType::kCommunicationEstablished, qp->qp_num, IBV_EVENT_COMM_EST, qp},
         Case{EventType::kSendQueueDrained, qp->qp_num, IBV_EVENT_SQ_DRAINED, qp},
+        Case{EventType::kPathMigrated, qp->qp_num, IBV_EVENT_PATH_MIG, qp},
+        Case{EventType::kPathMigrationFailed, qp->qp_num, IBV_EVENT_PATH_MIG_ERR, qp},
         Case{EventType::kCqError, cq->handle, IBV_EVENT_CQ_ERR, cq}}) {
     device().RaiseEvent(c.type, c.number);
     EXPECT_TRUE(Readable(context_->async_fd));
@@ -201,7 +203,8 @@ TEST_F(EventsTest, AsyncEventsNameTheirObject) {
 TEST_F(EventsTest, PortEventsNameThePort) {
   const std::pair<uint8_t, ibv_event_type> cases[] = {
       {1, IBV_EVENT_PORT_ERR},    {4, IBV_EVENT_PORT_ACTIVE}, {6, IBV_EVENT_LID_CHANGE},
-      {7, IBV_EVENT_PKEY_CHANGE}, {8, IBV_EVENT_GID_CHANGE},  {9, IBV_EVENT_CLIENT_REREGISTER}};
+      {7, IBV_EVENT_PKEY_CHANGE}, {8, IBV_EVENT_GID_CHANGE},  {9, IBV_EVENT_CLIENT_REREGISTER},
+      {0x80, IBV_EVENT_SM_CHANGE}};
   for (const auto& [sub_type, expected] : cases) {
     device().RaisePortEvent(sub_type, 1);
     ibv_async_event event;
@@ -210,6 +213,15 @@ TEST_F(EventsTest, PortEventsNameThePort) {
     EXPECT_EQ(event.element.port_num, 1);
     AckAsyncEvent(&event);
   }
+}
+
+TEST_F(EventsTest, AFatalErrorOfTheDeviceHasNoObject) {
+  device().RaiseEvent(mlx5::EventType::kInternalError, 0);
+  ibv_async_event event;
+  ASSERT_EQ(GetAsyncEvent(context_, &event), 0);
+  EXPECT_EQ(event.event_type, IBV_EVENT_DEVICE_FATAL);
+  EXPECT_EQ(event.element.qp, nullptr);
+  AckAsyncEvent(&event);
 }
 
 TEST_F(EventsTest, MoreEventsThanTheRingHoldsAllArrive) {

@@ -174,6 +174,17 @@ TEST_F(SrqTest, AfterACatastrophicErrorItTakesNothing) {
   EXPECT_EQ(DestroySrq(srq), 0);
 }
 
+TEST_F(SrqTest, AFailedSrqIsNeitherModifiedNorQueried) {
+  ibv_srq* srq = MakeSrq(4);
+  device().RaiseEvent(mlx5::EventType::kSrqCatastrophic, srq->handle);
+  const size_t changes = device().srq_changes.size();
+  ibv_srq_attr attr{.max_wr = 4, .max_sge = 1, .srq_limit = 1};
+  EXPECT_EQ(ModifySrq(srq, &attr, IBV_SRQ_LIMIT), EINVAL);
+  EXPECT_EQ(QuerySrq(srq, &attr), EINVAL);
+  EXPECT_EQ(device().srq_changes.size(), changes);
+  EXPECT_EQ(DestroySrq(srq), 0);
+}
+
 TEST_F(SrqTest, SizesBeyondTheDeviceAreRefused) {
   const auto& limits = device().profile().limits;
   EXPECT_EQ(MakeSrq(limits.max_srq_wr + 1), nullptr);

@@ -371,7 +371,7 @@ TEST_F(MembershipTest, FabricThatDoesNotFitIsRefusedWithAnExplanation) {
 
 TEST_F(MembershipTest, RingThatDoesNotFitMakesItsReceiverUnreachableNotASignal) {
   const std::string directory = testing::TempDir() + "simhca-small-" + std::to_string(getpid());
-  const int status = OnSmallFileSystem(directory, "1m", [&] {
+  const int status = OnSmallFileSystem(directory, "1280k", [&] {
     Fabric::Options options;
     options.name = name;
     options.directory = directory;

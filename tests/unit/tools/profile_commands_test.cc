@@ -48,11 +48,13 @@ TEST_F(ProfileCommandsTest, UnknownProfilesAreRefused) {
 TEST_F(ProfileCommandsTest, DevicesFollowTheEnvironment) {
   setenv("SIMHCA_DEVICES", "2", 1);
   setenv("SIMHCA_DEVICE", "simhca1=connectx5", 1);
-  EXPECT_EQ(ListDevices(out_, errors_), 0);
-  EXPECT_THAT(out_.str(), ContainsRegex("simhca0 +generic +RoCE +fe80:.*:0001 .*c612:0001\n"));
-  EXPECT_THAT(out_.str(), ContainsRegex("simhca1 +connectx5 +RoCE +fe80:.*:0002 .*c612:0002\n"));
+  EXPECT_EQ(ListDevices("no fabric", "/dev/shm", out_, errors_), 0);
+  EXPECT_THAT(out_.str(),
+              ContainsRegex("simhca0 +generic +RoCE +active +fe80:.*:0001 .*c612:0001\n"));
+  EXPECT_THAT(out_.str(),
+              ContainsRegex("simhca1 +connectx5 +RoCE +active +fe80:.*:0002 .*c612:0002\n"));
   setenv("SIMHCA_DEVICES", "many", 1);
-  EXPECT_EQ(ListDevices(out_, errors_), 1);
+  EXPECT_EQ(ListDevices("no fabric", "/dev/shm", out_, errors_), 1);
   EXPECT_THAT(errors_.str(), HasSubstr("SIMHCA_DEVICES"));
   unsetenv("SIMHCA_DEVICES");
   unsetenv("SIMHCA_DEVICE");
