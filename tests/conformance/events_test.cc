@@ -42,7 +42,7 @@ TEST_F(Events, FirstPacketInRtrEstablishesTheCommunicationOnce) {
   EXPECT_FALSE(Next(kQuiet)) << "the second message tells nothing new";
 }
 
-TEST_F(Events, NoCommunicationIsEstablishedTwice) {
+TEST_F(Events, FirstPacketInRtsTellsNothing) {
   const Link link = MakeLink();  // both in RTS
   ASSERT_EQ(0, PostReceive(link.responder.get(), 1, {sink_.Sge(0, 32)}));
   SendAndExpectSuccess(link.requester.get(), {.segments = {source_.Sge(0, 32)}});

@@ -18,11 +18,11 @@ start() {
   pid=$!
   started+=("$pid")
   trap 'kill "${started[@]}" 2>/dev/null' EXIT
-  wait_until "$pid" grep -q '^ready' "$work/$name" || fail "$name: $(cat "$work/$name")"
+  wait_until "$pid" grep -qs '^ready' "$work/$name" || fail "$name: $(cat "$work/$name")"
   read -r -a words <"$work/$name"
   printf -v "qp_$name" %s "${words[2]}"
   printf -v "srq_$name" %s "${words[4]}"
-  printf -v "pid_$name" %s "$(cat "/proc/$pid/task/$pid/children")"
+  read -r "pid_$name" <"/proc/$pid/task/$pid/children"  # of timeout: the program itself
 }
 started=()
 
