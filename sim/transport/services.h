@@ -5,11 +5,11 @@
 #include <cstddef>
 #include <cstdint>
 
+#include "sim/fabric/counters.h"
 #include "sim/fabric/fabric.h"
 #include "sim/fabric/link.h"
 #include "sim/timing/event_queue.h"
 #include "sim/timing/time.h"
-#include "sim/fabric/counters.h"
 
 namespace simhca {
 
