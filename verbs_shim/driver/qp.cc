@@ -264,6 +264,11 @@ int ModifyQp(ibv_qp* public_qp, ibv_qp_attr* attr, int mask) {
   Qp* qp = FromVerbs(public_qp);
   if (CheckObject(qp) != 0) return Refuse(EINVAL, kVerb, public_qp, "not a queue pair");
   if (attr == nullptr) return Refuse(EINVAL, kVerb, public_qp, "no attributes");
+  // Reported before a state that does not exist (Linux uverbs).
+  constexpr int kStandardMask = (IBV_QP_DEST_QPN << 1) - 1;
+  if ((mask & ~kStandardMask) != 0) {
+    return Refuse(EOPNOTSUPP, kVerb, public_qp, "mask {:#x} has unknown bits", mask);
+  }
   const bool moves = (mask & IBV_QP_STATE) != 0;
   if ((moves && attr->qp_state > IBV_QPS_ERR) ||
       ((mask & IBV_QP_CUR_STATE) != 0 && attr->cur_qp_state > IBV_QPS_ERR)) {
@@ -287,7 +292,7 @@ int ModifyQp(ibv_qp* public_qp, ibv_qp_attr* attr, int mask) {
   return 0;
 }
 
-int QueryQp(ibv_qp* public_qp, ibv_qp_attr* attr, int, ibv_qp_init_attr* init_attr) {
+int QueryQp(ibv_qp* public_qp, ibv_qp_attr* attr, int mask, ibv_qp_init_attr* init_attr) {
   Qp* qp = FromVerbs(public_qp);
   if (CheckObject(qp) != 0) return Refuse(EINVAL, "ibv_query_qp", public_qp, "not a queue pair");
   if (attr == nullptr || init_attr == nullptr) return EINVAL;
@@ -304,7 +309,7 @@ int QueryQp(ibv_qp* public_qp, ibv_qp_attr* attr, int, ibv_qp_init_attr* init_at
                 .cap = qp->cap,
                 .qp_type = qp->type,
                 .sq_sig_all = qp->signal_all ? 1 : 0};
-  public_qp->state = attr->qp_state;
+  if ((mask & IBV_QP_STATE) != 0) public_qp->state = attr->qp_state;
   return 0;
 }
 
