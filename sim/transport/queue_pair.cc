@@ -52,6 +52,7 @@ void QueuePair::Modify(uint32_t mask, const QpAttributes& wanted, bool* released
                        uint16_t* released_index) {
   *released = false;
   SetAttributes(mask, wanted);
+  if ((mask & (qp_mask::kRetryCount | qp_mask::kRnrRetry)) != 0) transport_->RetriesChanged();
   if ((mask & qp_mask::kState) == 0 || wanted.state == state_) return;
   if (wanted.state == QpState::kSqd && (mask & qp_mask::kEnSqdAsyncNotify) == 0) {
     attributes_.en_sqd_async_notify = false;
