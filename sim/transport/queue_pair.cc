@@ -168,9 +168,9 @@ void QueuePair::Write(CompletionQueue* cq, Completion& completion) {
   completion.qpn = config_.qpn;
   if (cq->timestamps()) completion.timestamp = ToTicks(services().Now(), config_.clock_khz);
   ++services().visible;
-  const bool was_overrun = cq->overrun();
-  // A completion that finds no room ends this queue pair too (IBTA vol 1, 10.2.6 CQ errors).
-  if (!cq->Write(completion) && !was_overrun && state_ != QpState::kErr) EnterError();
+  // A completion that finds no room ends its queue pair too, and so does one for a CQ that has been
+  // overrun before: nobody would ever see it (IBTA vol 1, 10.2.6 CQ errors).
+  if (!cq->Write(completion) && state_ != QpState::kErr) EnterError();
 }
 
 void QueuePair::CompleteSend(uint16_t block, mlx5::WqeOpcode opcode, uint32_t byte_count) {
