@@ -171,5 +171,37 @@ TEST_F(Regions, ReregisteringChangesTheProtectionDomain) {
   SendAndExpectSuccess(link.requester.get(), Write(mr.get(), sink_.address()));
 }
 
+// Checks that are the kernel's: libibverbs reports them with a code of its own, and the region may
+// only be deregistered.
+TEST_F(Regions, ReregisteringThatTheDeviceRefusesSaysSo) {
+  const auto refused = [&](int flags, void* address, size_t length, int access) {
+    Mr mr = Register(pd_.get(), {sink_.data(), 4096});
+    errno = 0;
+    const int result = ibv_rereg_mr(mr.get(), flags, pd_.get(), address, length, access);
+    EXPECT_TRUE(result == IBV_REREG_MR_ERR_CMD || result == IBV_REREG_MR_ERR_DONT_FORK_NEW)
+        << result;
+    EXPECT_NE(0, errno);
+    EXPECT_EQ(0, ibv_dereg_mr(mr.release()));
+  };
+  refused(IBV_REREG_MR_CHANGE_ACCESS, nullptr, 0, IBV_ACCESS_REMOTE_WRITE);
+  refused(IBV_REREG_MR_CHANGE_ACCESS, nullptr, 0, IBV_ACCESS_LOCAL_WRITE | 1 << 18);
+  refused(0, nullptr, 0, 0);
+  const size_t page = static_cast<size_t>(sysconf(_SC_PAGESIZE));
+  void* hole = mmap(nullptr, page, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+  ASSERT_NE(MAP_FAILED, hole);
+  ASSERT_EQ(0, munmap(hole, page));
+  refused(IBV_REREG_MR_CHANGE_TRANSLATION, hole, page, 0);
+}
+
+TEST_F(Regions, OnDemandPagingIsRefusedWhereTheDeviceHasNone) {
+  ibv_device_attr_ex attributes{};
+  ASSERT_EQ(0, ibv_query_device_ex(device_.context(), nullptr, &attributes));
+  if ((attributes.odp_caps.general_caps & IBV_ODP_SUPPORT) != 0) GTEST_SKIP() << "it has it";
+  errno = 0;
+  EXPECT_EQ(nullptr, ibv_reg_mr(pd_.get(), source_.data(), 4096,
+                                IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_ON_DEMAND));
+  EXPECT_TRUE(errno == EOPNOTSUPP || errno == EINVAL) << errno;
+}
+
 }  // namespace
 }  // namespace simhca::conformance
