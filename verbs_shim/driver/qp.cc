@@ -6,6 +6,7 @@
 #include "verbs_shim/driver/acknowledged.h"
 #include "verbs_shim/driver/driver.h"
 #include "verbs_shim/driver/log.h"
+#include "verbs_shim/driver/process.h"
 #include "verbs_shim/driver/qp_attributes.h"
 #include "verbs_shim/driver/qp_sizes.h"
 #include "verbs_shim/driver/result.h"
@@ -179,6 +180,18 @@ void ResetQueues(Qp* qp) {
   qp->record.Store(mlx5::kReceiveRecord, 0);
 }
 
+// Code 0 is the longest wait of all, and what a program gets that leaves the field alone: its
+// senders stall at every message that comes before a receive is posted.
+void WarnOfLongestRnrTimer(const ibv_qp* qp, const ibv_qp_attr& attr, int mask) {
+  const bool chosen = (mask & IBV_QP_MIN_RNR_TIMER) != 0 && attr.min_rnr_timer == 0 &&
+                      (mask & IBV_QP_STATE) != 0 && attr.qp_state == IBV_QPS_RTR;
+  if (!chosen || !LogEnabled(LogLevel::kWarn) || !Process::Get().FirstToWarnOfRnrTimer()) return;
+  Log(LogLevel::kWarn,
+      "ibv_modify_qp({}): min_rnr_timer 0 means 655 ms: so long does a sender stall at every "
+      "message that finds no receive",
+      static_cast<const void*>(qp));
+}
+
 constexpr uint32_t kSupportedMask =
     IBV_QP_INIT_ATTR_PD | IBV_QP_INIT_ATTR_CREATE_FLAGS | IBV_QP_INIT_ATTR_SEND_OPS_FLAGS;
 
@@ -283,6 +296,7 @@ int ModifyQp(ibv_qp* public_qp, ibv_qp_attr* attr, int mask) {
                   int(qp->state.load()), moves ? int(attr->qp_state) : int(qp->state.load()));
   }
   if (!moves) return 0;
+  WarnOfLongestRnrTimer(public_qp, *attr, mask);
   if (attr->qp_state == IBV_QPS_RESET) {
     TakeBack(qp, released);
     ResetQueues(qp);
