@@ -220,5 +220,87 @@ TEST_F(RcErrorState, ResetTakesUnpolledCompletionsOfTheQpOutOfTheCq) {
   EXPECT_TRUE(StaysEmpty(device_, responder_cq_.get(), Microseconds(100)));
 }
 
+TEST_F(RcErrorState, SendsThatWaitForAReceiverAreFlushedInOrder) {
+  const Link link = MakeLink({.min_rnr_timer = 20});
+  for (uint64_t id = 1; id <= 4; ++id) {
+    ASSERT_EQ(0,
+              PostSend(link.requester.get(), {.wr_id = id,
+                                              .segments = {source_.Sge(0, 8)},
+                                              .flags = id % 2 ? 0u : unsigned{IBV_SEND_SIGNALED}}));
+  }
+  ASSERT_TRUE(StaysEmpty(device_, requester_cq_.get(), Milliseconds(1)));
+  ASSERT_EQ(0, Move(link.requester.get(), IBV_QPS_ERR));
+  const std::vector<ibv_wc> wcs = Poll(device_, requester_cq_.get(), 4);
+  EXPECT_EQ((std::vector<uint64_t>{1, 2, 3, 4}), IdsOf(wcs));
+  EXPECT_EQ(std::vector<ibv_wc_status>(4, IBV_WC_WR_FLUSH_ERR), StatusesOf(wcs));
+  EXPECT_TRUE(StaysEmpty(device_, requester_cq_.get())) << "the timer is off";
+}
+
+TEST_F(RcErrorState, BothQueuesAreFlushedEachToItsOwnCq) {
+  QpOptions options = RequesterOptions();
+  options.receive_cq = responder_cq_.get();
+  const Link link{MakeQp(device_, pd_.get(), options),
+                  MakeQp(device_, pd_.get(), ResponderOptions())};
+  Connect(device_, link.requester.get(), link.responder.get());
+  ASSERT_EQ(0, Move(link.requester.get(), IBV_QPS_SQD));
+  for (uint64_t id = 0; id < 3; ++id) {
+    ASSERT_EQ(0, PostSend(link.requester.get(), {.wr_id = id, .segments = {source_.Sge(0, 8)}}));
+    ASSERT_EQ(0, PostReceive(link.requester.get(), 10 + id, {source_.Sge(0, 8)}));
+  }
+  ASSERT_EQ(0, Move(link.requester.get(), IBV_QPS_ERR));
+  EXPECT_EQ((std::vector<uint64_t>{0, 1, 2}), IdsOf(Poll(device_, requester_cq_.get(), 3)));
+  EXPECT_EQ((std::vector<uint64_t>{10, 11, 12}), IdsOf(Poll(device_, responder_cq_.get(), 3)));
+}
+
+// More READs than the responder has agreed to: here it has agreed to none.
+TEST_F(RcErrorState, AReadThatTheResponderHasNoRoomForIsAnInvalidRequest) {
+  const Link link{MakeQp(device_, pd_.get(), RequesterOptions()),
+                  MakeQp(device_, pd_.get(), ResponderOptions())};
+  BringTo(device_, link.requester.get(), IBV_QPS_RTS,
+          ConnectionAttributes(device_, link.responder->qp_num, {}));
+  BringTo(device_, link.responder.get(), IBV_QPS_RTS,
+          ConnectionAttributes(device_, link.requester->qp_num, {.rd_atomic = 0}));
+  ASSERT_EQ(0, PostSend(link.requester.get(), {.wr_id = 1,
+                                               .segments = {source_.Sge(0, 8)},
+                                               .opcode = IBV_WR_RDMA_READ,
+                                               .remote_address = sink_.address(),
+                                               .rkey = sink_.rkey()}));
+  EXPECT_EQ(IBV_WC_REM_INV_REQ_ERR, PollOne(device_, requester_cq_.get()).status);
+  const std::vector<ibv_async_event> events = device_.AsyncEvents(kQuiet);
+  ASSERT_EQ(1u, events.size());
+  EXPECT_EQ(IBV_EVENT_QP_REQ_ERR, events[0].event_type);
+  EXPECT_EQ(IBV_QPS_ERR, StateOf(link.requester.get()));
+  EXPECT_EQ(IBV_QPS_ERR, StateOf(link.responder.get()));
+}
+
+// A request that the device cannot carry out at all.
+TEST_F(SimulatorOnlyRcLocalError, ReadOfAQpThatMayHaveNoneInFlight) {
+  const Link link = MakeLink({.rd_atomic = 0});
+  ExpectFails(link,
+              {.segments = {source_.Sge(0, 8)},
+               .opcode = IBV_WR_RDMA_READ,
+               .remote_address = sink_.address(),
+               .rkey = sink_.rkey()},
+              IBV_WC_LOC_QP_OP_ERR);
+}
+
+TEST_F(RcErrorState, WhatAnErrorLeavesValidIsRightOnBothSides) {
+  const Link link = MakeLink();
+  constexpr uint64_t kSend = 0xf00dfeed12345678;
+  constexpr uint64_t kReceive = 0x123456789abcdef0;
+  ASSERT_EQ(0, PostReceive(link.responder.get(), kReceive, {sink_.Sge(0, 8)}));
+  ASSERT_EQ(0, PostSend(link.requester.get(), {.wr_id = kSend, .segments = {source_.Sge(0, 9)}}));
+  const ibv_wc sent = PollOne(device_, requester_cq_.get());
+  EXPECT_EQ(kSend, sent.wr_id);
+  EXPECT_EQ(IBV_WC_REM_INV_REQ_ERR, sent.status);
+  EXPECT_EQ(link.requester->qp_num, sent.qp_num);
+  EXPECT_NE(0u, sent.vendor_err);
+  const ibv_wc received = PollOne(device_, responder_cq_.get());
+  EXPECT_EQ(kReceive, received.wr_id);
+  EXPECT_EQ(IBV_WC_LOC_LEN_ERR, received.status);
+  EXPECT_EQ(link.responder->qp_num, received.qp_num);
+  EXPECT_NE(0u, received.vendor_err);
+}
+
 }  // namespace
 }  // namespace simhca::conformance

@@ -174,6 +174,96 @@ TEST_F(RcPost, InlineReadIsRefusedOnTheDefaultProfile) {
   EXPECT_EQ(EINVAL, PostSend(link.requester.get(), request));
 }
 
+// A request that is bad in two ways is refused for the first: operation, room, segments.
+TEST_F(RcPost, AFullQueueIsReportedBeforeTooManySegments) {
+  const Link link = MakeSmallLink(8, 8);
+  ASSERT_EQ(0, Move(link.requester.get(), IBV_QPS_SQD));
+  for (uint32_t i = 0; i < requester_cap_.max_send_wr; ++i) {
+    ASSERT_EQ(0, PostSend(link.requester.get(), SmallWrite(i, 0)));
+  }
+  for (uint32_t i = 0; i < responder_cap_.max_recv_wr; ++i) {
+    ASSERT_EQ(0, PostReceive(link.responder.get(), i, {sink_.Sge(0, 8)}));
+  }
+  SendRequest request = SmallWrite(1, IBV_SEND_SIGNALED);
+  request.segments.assign(requester_cap_.max_send_sge + 1, source_.Sge(0, 1));
+  EXPECT_EQ(ENOMEM, PostSend(link.requester.get(), request));
+  const std::vector<ibv_sge> segments(responder_cap_.max_recv_sge + 1, sink_.Sge(0, 1));
+  EXPECT_EQ(ENOMEM, PostReceive(link.responder.get(), 1, segments));
+  request.opcode = static_cast<ibv_wr_opcode>(99);
+  EXPECT_EQ(EINVAL, PostSend(link.requester.get(), request));
+}
+
+TEST_F(RcPost, NegativeNumbersOfSegmentsAreRefusedOnTheSimulator) {
+  if (!device_.simulated()) GTEST_SKIP() << "devices differ";
+  const Link link = MakeLink();
+  ibv_send_wr send{};
+  send.num_sge = -1;
+  ibv_send_wr* bad_send = nullptr;
+  EXPECT_EQ(EINVAL, ibv_post_send(link.requester.get(), &send, &bad_send));
+  EXPECT_EQ(&send, bad_send);
+  ibv_recv_wr receive{};
+  receive.num_sge = -1;
+  ibv_recv_wr* bad_receive = nullptr;
+  EXPECT_EQ(EINVAL, ibv_post_recv(link.responder.get(), &receive, &bad_receive));
+  EXPECT_EQ(&receive, bad_receive);
+}
+
+TEST_F(RcPost, NothingBehindABadRequestIsLookedAt) {
+  const Link link = MakeLink();
+  ibv_qp_attr attr{};
+  ibv_qp_init_attr init{};
+  ASSERT_EQ(0, ibv_query_qp(link.requester.get(), &attr, IBV_QP_CAP, &init));
+  SendRequest request{.segments = std::vector<ibv_sge>(init.cap.max_send_sge + 1)};
+  ibv_send_wr send = MakeSendWr(request);
+  send.next = reinterpret_cast<ibv_send_wr*>(8);  // whoever reads it dies
+  ibv_send_wr* bad_send = nullptr;
+  EXPECT_NE(0, ibv_post_send(link.requester.get(), &send, &bad_send));
+  EXPECT_EQ(&send, bad_send);
+  std::vector<ibv_sge> segments(init.cap.max_recv_sge + 1);
+  ibv_recv_wr receive{};
+  receive.next = reinterpret_cast<ibv_recv_wr*>(8);
+  receive.sg_list = segments.data();
+  receive.num_sge = static_cast<int>(segments.size());
+  ibv_recv_wr* bad_receive = nullptr;
+  EXPECT_EQ(EINVAL, ibv_post_recv(link.requester.get(), &receive, &bad_receive));
+  EXPECT_EQ(&receive, bad_receive);
+}
+
+TEST_F(RcPost, SendListLongerThanTheQueueStopsWhereItIsFull) {
+  const Link link = MakeSmallLink(8, 8);
+  const uint32_t slots = requester_cap_.max_send_wr;
+  SendRequest request = SmallWrite(5, IBV_SEND_SIGNALED);
+  std::vector<ibv_send_wr> wrs(slots + 3, MakeSendWr(request));
+  for (uint32_t i = 0; i + 1 < wrs.size(); ++i) wrs[i].next = &wrs[i + 1];
+  ibv_send_wr* bad = nullptr;
+  EXPECT_EQ(ENOMEM, ibv_post_send(link.requester.get(), wrs.data(), &bad));
+  EXPECT_EQ(&wrs[slots], bad);
+  EXPECT_EQ(slots, Poll(device_, requester_cq_.get(), slots + 1, kQuiet).size());
+}
+
+TEST_F(RcPost, AnOperationTheDeviceLacksStopsTheListToo) {
+  if (!device_.generic()) GTEST_SKIP() << "other devices have it";
+  const Link link = MakeLink();
+  SendRequest request = SmallWrite(1, IBV_SEND_SIGNALED);
+  std::vector<ibv_send_wr> wrs(3, MakeSendWr(request));
+  wrs[0].next = &wrs[1];
+  wrs[1].next = &wrs[2];
+  wrs[1].opcode = IBV_WR_LOCAL_INV;
+  ibv_send_wr* bad = nullptr;
+  EXPECT_EQ(EOPNOTSUPP, ibv_post_send(link.requester.get(), wrs.data(), &bad));
+  EXPECT_EQ(&wrs[1], bad);
+  EXPECT_EQ(1u, Poll(device_, requester_cq_.get(), 2, kQuiet).size());
+}
+
+TEST_F(RcPost, EmptyListsAreFine) {
+  const Link link = MakeLink();
+  ibv_send_wr* bad_send = nullptr;
+  ibv_recv_wr* bad_receive = nullptr;
+  EXPECT_EQ(0, ibv_post_send(link.requester.get(), nullptr, &bad_send));
+  EXPECT_EQ(0, ibv_post_recv(link.responder.get(), nullptr, &bad_receive));
+  EXPECT_TRUE(StaysEmpty(device_, requester_cq_.get()));
+}
+
 // Which posts a state allows.
 class RcPostInState : public RcPost {
  protected:

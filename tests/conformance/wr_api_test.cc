@@ -235,5 +235,73 @@ TEST_F(WrApi, PostSendWorksOnAnExtendedQpToo) {
   EXPECT_EQ(32u, PollOne(device_, responder_cq_.get()).byte_len);
 }
 
+TEST_F(WrApi, AbortAfterAnErrorForgetsIt) {
+  PostReceives(1);
+  std::vector<std::byte> too_long(cap_.max_inline_data + 1);
+  ibv_wr_start(qpx_);
+  Name(1);
+  ibv_wr_send(qpx_);
+  ibv_wr_set_inline_data(qpx_, too_long.data(), too_long.size());
+  ibv_wr_abort(qpx_);
+  ibv_wr_start(qpx_);
+  Name(2);
+  ibv_wr_send(qpx_);
+  SetSge(0, 8);
+  EXPECT_EQ(0, ibv_wr_complete(qpx_));
+  ExpectNext(2, IBV_WC_SEND);
+}
+
+TEST_F(WrApi, UndoneBatchesKeepNoSlots) {
+  for (int round = 0; round < 20; ++round) {
+    ibv_wr_start(qpx_);
+    for (uint32_t i = 0; i < cap_.max_send_wr; ++i) {
+      Name(i);
+      ibv_wr_rdma_write(qpx_, sink_.rkey(), sink_.address());
+      SetSge(0, 8);
+    }
+    if (round % 2 == 0) {
+      ibv_wr_abort(qpx_);
+    } else {
+      Name(99);
+      ibv_wr_rdma_write(qpx_, sink_.rkey(), sink_.address());
+      SetSge(0, 8);
+      EXPECT_EQ(ENOMEM, ibv_wr_complete(qpx_)) << "one more than fits";
+    }
+  }
+  EXPECT_TRUE(StaysEmpty(device_, requester_cq_.get()));
+  for (uint32_t i = 0; i < cap_.max_send_wr; ++i) {
+    ASSERT_EQ(0, PostSend(link_.requester.get(), {.wr_id = i,
+                                                  .segments = {source_.Sge(0, 8)},
+                                                  .opcode = IBV_WR_RDMA_WRITE,
+                                                  .remote_address = sink_.address(),
+                                                  .rkey = sink_.rkey()}));
+  }
+  EXPECT_EQ(cap_.max_send_wr, Poll(device_, requester_cq_.get(), cap_.max_send_wr).size());
+}
+
+TEST_F(WrApi, ABatchInAStateThatTakesNoSendsFailsAtComplete) {
+  ASSERT_EQ(0, Move(link_.requester.get(), IBV_QPS_RESET));
+  ibv_wr_start(qpx_);
+  Name(1);
+  ibv_wr_send(qpx_);
+  SetSge(0, 8);
+  EXPECT_EQ(EINVAL, ibv_wr_complete(qpx_));
+  EXPECT_TRUE(StaysEmpty(device_, requester_cq_.get()));
+}
+
+TEST_F(WrApi, ABatchInTheErrorStateIsFlushed) {
+  ASSERT_EQ(0, Move(link_.requester.get(), IBV_QPS_ERR));
+  ibv_wr_start(qpx_);
+  for (uint64_t id = 1; id <= 2; ++id) {
+    Name(id, 0);
+    ibv_wr_send(qpx_);
+    SetSge(0, 8);
+  }
+  ASSERT_EQ(0, ibv_wr_complete(qpx_));
+  const std::vector<ibv_wc> wcs = Poll(device_, requester_cq_.get(), 2);
+  EXPECT_EQ((std::vector<uint64_t>{1, 2}), IdsOf(wcs));
+  EXPECT_EQ(std::vector<ibv_wc_status>(2, IBV_WC_WR_FLUSH_ERR), StatusesOf(wcs));
+}
+
 }  // namespace
 }  // namespace simhca::conformance
