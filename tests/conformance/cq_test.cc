@@ -39,6 +39,7 @@ class CqBasics : public RcTest {
 };
 
 TEST_F(CqBasics, CreateFillsInWhatWasGiven) {
+  Rule("CQ-02");
   int own = 0;
   const Channel channel = MakeChannel(device_);
   const Cq cq = MakeCq(device_, 10, channel.get(), &own);
@@ -51,6 +52,7 @@ TEST_F(CqBasics, CreateFillsInWhatWasGiven) {
 }
 
 TEST_F(CqBasics, SizesAndVectorsOutOfRangeAreRefused) {
+  Rule("CQ-01");
   ExpectRefused(0, 0);
   ExpectRefused(-1, 0);
   ExpectRefused(INT_MIN, 0);
@@ -61,12 +63,14 @@ TEST_F(CqBasics, SizesAndVectorsOutOfRangeAreRefused) {
 }
 
 TEST_F(CqBasics, PollingNothingGivesZero) {
+  Rule("RET-04, CQ-08");
   ibv_wc wc{};
   EXPECT_EQ(0, ibv_poll_cq(requester_cq_.get(), 1, &wc));
   EXPECT_EQ(0, ibv_poll_cq(requester_cq_.get(), 0, &wc));
 }
 
 TEST_F(CqBasics, OnePollTakesAtMostWhatItWasAskedFor) {
+  Rule("CQ-08");
   const Cq cq = MakeCq(device_, 16);
   const Link link = MakeLinkTo(cq.get());
   Complete(link, 5);
@@ -82,6 +86,7 @@ TEST_F(CqBasics, OnePollTakesAtMostWhatItWasAskedFor) {
 }
 
 TEST_F(CqBasics, TheRingIsUsedOverAndOver) {
+  Rule("CQ-08");
   const Cq cq = MakeCq(device_, 3);
   const Link link = MakeLinkTo(cq.get());
   for (uint64_t id = 0; id < 200; ++id) {
@@ -91,6 +96,7 @@ TEST_F(CqBasics, TheRingIsUsedOverAndOver) {
 }
 
 TEST_F(CqBasics, ResizeKeepsUnpolledCompletionsInOrder) {
+  Rule("CQ-10");
   const Cq cq = MakeCq(device_, 8);
   const Link link = MakeLinkTo(cq.get());
   Complete(link, 8);
@@ -114,6 +120,7 @@ TEST_F(CqBasics, ResizeKeepsUnpolledCompletionsInOrder) {
 }
 
 TEST_F(CqBasics, ResizeBelowTheUnpolledCompletionsIsRefused) {
+  Rule("CQ-09");
   const Cq cq = MakeCq(device_, 32);
   const Link link = MakeLinkTo(cq.get());
   Complete(link, 20);
@@ -129,6 +136,7 @@ TEST_F(CqBasics, ResizeBelowTheUnpolledCompletionsIsRefused) {
 }
 
 TEST_F(CqBasics, OneCqServesSendsAndReceivesOfSeveralQps) {
+  Rule("CQ-08");
   const Cq cq = MakeCq(device_, 64);
   QpOptions options;
   options.send_cq = cq.get();
@@ -151,6 +159,7 @@ TEST_F(CqBasics, OneCqServesSendsAndReceivesOfSeveralQps) {
 }
 
 TEST_F(CqBasics, OverrunRaisesCqErrAndStopsItsQps) {
+  Rule("CQ-15");
   const Cq cq = MakeCq(device_, 4);
   QpOptions options = RequesterOptions();
   options.send_cq = cq.get();
@@ -172,6 +181,7 @@ TEST_F(CqBasics, OverrunRaisesCqErrAndStopsItsQps) {
 }
 
 TEST_F(CqBasics, WhatAnErrorLeavesValidNamesTheRequest) {
+  Rule("CE-14");
   const Cq cq = MakeCq(device_, 16);
   const Link link = MakeLinkTo(cq.get());
   SendRequest write = SmallWrite(0x123456789abcdef0);
@@ -186,6 +196,7 @@ TEST_F(CqBasics, WhatAnErrorLeavesValidNamesTheRequest) {
 
 // The second queue pair on the CQ learns of it at its next completion at the latest.
 TEST_F(CqBasics, OverrunOfOneQpStopsTheOtherQpsOfTheCqToo) {
+  Rule("CQ-16");
   const Cq cq = MakeCq(device_, 4);
   const Link first = MakeLinkTo(cq.get());
   const Link second = MakeLinkTo(cq.get());
@@ -205,6 +216,7 @@ TEST_F(CqBasics, OverrunOfOneQpStopsTheOtherQpsOfTheCqToo) {
 }
 
 TEST_F(CqBasics, OverrunByReceivesStopsTheResponder) {
+  Rule("CQ-15");
   const Cq cq = MakeCq(device_, 4);
   QpOptions options = ResponderOptions();
   options.receive_cq = cq.get();
@@ -224,6 +236,7 @@ TEST_F(CqBasics, OverrunByReceivesStopsTheResponder) {
 }
 
 TEST_F(CqBasics, ResizeToExactlyTheUnpolledCompletionsKeepsThem) {
+  Rule("CQ-10");
   const Cq cq = MakeCq(device_, 32);
   const Link link = MakeLinkTo(cq.get());
   Complete(link, 20);
@@ -236,6 +249,7 @@ TEST_F(CqBasics, ResizeToExactlyTheUnpolledCompletionsKeepsThem) {
 }
 
 TEST_F(CqBasics, AnArmedCqStaysArmedThroughAResize) {
+  Rule("CQ-10");
   const Channel channel = MakeChannel(device_);
   const Cq cq = MakeCq(device_, 8, channel.get());
   const Link link = MakeLinkTo(cq.get());

@@ -61,6 +61,7 @@ class Lifetimes : public SrqTest {
 // ---- Dependants ----
 
 TEST_F(Lifetimes, EveryDependantKeepsTheProtectionDomain) {
+  Rule("DEV-11");
   Pd pd = MakePd(device_);
   const std::function<std::function<int()>()> dependants[] = {
       [&] {
@@ -88,6 +89,7 @@ TEST_F(Lifetimes, EveryDependantKeepsTheProtectionDomain) {
 }
 
 TEST_F(Lifetimes, ACqOfBothQueuesIsKeptUntilItsLastQpGoes) {
+  Rule("LIFE-01");
   Cq cq = MakeCq(device_, 16);
   QpOptions options;
   options.send_cq = options.receive_cq = cq.get();
@@ -104,6 +106,7 @@ TEST_F(Lifetimes, ACqOfBothQueuesIsKeptUntilItsLastQpGoes) {
 }
 
 TEST_F(Lifetimes, AnSrqIsKeptUntilItsLastQpGoesAndWorksAfterTheRefusal) {
+  Rule("LIFE-02");
   CreateSrq(4);
   Link first = MakeLink({}, srq_.get());
   Link second = MakeLink({}, srq_.get());
@@ -117,6 +120,7 @@ TEST_F(Lifetimes, AnSrqIsKeptUntilItsLastQpGoesAndWorksAfterTheRefusal) {
 }
 
 TEST_F(Lifetimes, AChannelIsKeptUntilItsLastCqGoes) {
+  Rule("LIFE-03");
   Channel channel = MakeChannel(device_);
   Cq first = MakeCq(device_, 4, channel.get());
   Cq second = MakeCq(device_, 4, channel.get());
@@ -129,6 +133,7 @@ TEST_F(Lifetimes, AChannelIsKeptUntilItsLastCqGoes) {
 
 // The device looks a region up when it needs it; nothing keeps one.
 TEST_F(Lifetimes, ARegionInUseCanBeDeregistered) {
+  Rule("MR-10");
   CreateSrq(4);
   const Link link = MakeLink({}, srq_.get());
   std::vector<std::byte> memory(64);
@@ -144,6 +149,7 @@ TEST_F(Lifetimes, ARegionInUseCanBeDeregistered) {
 // ---- Events of an object that goes ----
 
 TEST_F(Lifetimes, DestroyingAQpDropsItsUnreadEvents) {
+  Rule("LIFE-04");
   CreateSrq(4);
   MakeFailedLink();
   MakeFailedLink(srq_.get());
@@ -151,6 +157,7 @@ TEST_F(Lifetimes, DestroyingAQpDropsItsUnreadEvents) {
 }
 
 TEST_F(Lifetimes, DestroyingAQpLeavesTheEventsOfOthers) {
+  Rule("LIFE-04");
   Link first = MakeFailedLink();
   const Link second = MakeFailedLink();
   first = Link{};
@@ -161,6 +168,7 @@ TEST_F(Lifetimes, DestroyingAQpLeavesTheEventsOfOthers) {
 }
 
 TEST_F(Lifetimes, DestroyingAQpInAnotherThreadWaitsForItsAcknowledgement) {
+  Rule("LIFE-05");
   Link link = MakeFailedLink();
   std::optional<ibv_async_event> event = device_.NextAsyncEvent(kPatience);
   ASSERT_TRUE(event.has_value());
@@ -171,6 +179,7 @@ TEST_F(Lifetimes, DestroyingAQpInAnotherThreadWaitsForItsAcknowledgement) {
 }
 
 TEST_F(Lifetimes, DestroyingACqDropsItsUnreadError) {
+  Rule("LIFE-04");
   Cq cq = MakeCq(device_, 4);
   {
     Link link;
@@ -182,6 +191,7 @@ TEST_F(Lifetimes, DestroyingACqDropsItsUnreadError) {
 }
 
 TEST_F(Lifetimes, DestroyingACqInAnotherThreadWaitsForItsError) {
+  Rule("LIFE-05");
   Cq cq = MakeCq(device_, 4);
   Link link;
   Overrun(cq.get(), &link);
@@ -196,6 +206,7 @@ TEST_F(Lifetimes, DestroyingACqInAnotherThreadWaitsForItsError) {
 // ---- Completions of a queue pair that goes ----
 
 TEST_F(Lifetimes, NothingCompletesForAQpThatIsGone) {
+  Rule("LIFE-06");
   CreateSrq(8);
   ASSERT_EQ(0, P(capacity_));
   for (int round = 0; round < 10; ++round) {
@@ -217,6 +228,7 @@ TEST_F(Lifetimes, NothingCompletesForAQpThatIsGone) {
 }
 
 TEST_F(Lifetimes, AQpOfAnErrorStateLeavesNoFlushedCompletions) {
+  Rule("LIFE-06");
   {
     const Link link = MakeLink();
     for (uint64_t id = 0; id < 4; ++id) {
@@ -230,6 +242,7 @@ TEST_F(Lifetimes, AQpOfAnErrorStateLeavesNoFlushedCompletions) {
 // ---- Contexts ----
 
 TEST_F(Lifetimes, AContextWithEveryKindOfObjectAtWorkCanBeClosed) {
+  Rule("LIFE-08");
   CreateSrq(8);
   ASSERT_EQ(0, P(capacity_));
   const Qp survivor = MakeQp(device_, pd_.get(), RequesterOptions());
@@ -270,6 +283,7 @@ TEST_F(Lifetimes, AContextWithEveryKindOfObjectAtWorkCanBeClosed) {
 }
 
 TEST_F(Lifetimes, ObjectsOfAClosedContextCountNoMoreAgainstTheDevice) {
+  Rule("LIFE-08");
   for (int round = 0; round < 50; ++round) {
     const Device other;
     ibv_pd* pd = MakePd(other).release();

@@ -58,6 +58,7 @@ class QpModify : public QpStates {
 };
 
 TEST_F(QpModify, EveryMoveThatTheTableLacksIsRefusedWhateverIsGiven) {
+  Rule("QPM-12, QPM-20");
   for (const ibv_qp_state from : kStates) {
     Enter(from);
     for (int to = IBV_QPS_RESET; to <= IBV_QPS_ERR; ++to) {
@@ -72,6 +73,7 @@ TEST_F(QpModify, EveryMoveThatTheTableLacksIsRefusedWhateverIsGiven) {
 }
 
 TEST_F(QpModify, EveryMoveToResetOrErrorRefusesAttributes) {
+  Rule("QPM-11");
   for (const ibv_qp_state to : {IBV_QPS_RESET, IBV_QPS_ERR}) {
     for (const ibv_qp_state from : kStates) {
       if (!InTable(from, to)) continue;
@@ -85,6 +87,7 @@ TEST_F(QpModify, EveryMoveToResetOrErrorRefusesAttributes) {
 }
 
 TEST_F(QpModify, StatesThatDoNotExistAreRefused) {
+  Rule("QPM-06");
   for (const ibv_qp_state from : kStates) {
     Enter(from);
     for (const int to : {7, 8, 255, 256, 0x7fffffff}) {
@@ -94,6 +97,7 @@ TEST_F(QpModify, StatesThatDoNotExistAreRefused) {
 }
 
 TEST_F(QpModify, UnknownMaskBitsAreReportedBeforeAllElse) {
+  Rule("QPM-01");
   Enter(IBV_QPS_INIT);
   for (const int bit : {1 << 21, 1 << 22, 1 << 24, 1 << 26, 1 << 30}) {
     ibv_qp_attr attr = Attributes(IBV_QPS_INIT, IBV_QPS_RTR);
@@ -108,6 +112,7 @@ TEST_F(QpModify, UnknownMaskBitsAreReportedBeforeAllElse) {
 }
 
 TEST_F(QpModify, CurrentStateMayBeNamedOnlyWhereAQpCanLeaveItByItself) {
+  Rule("QPM-15");
   for (const ibv_qp_state from : {IBV_QPS_RTS, IBV_QPS_SQD}) {
     Enter(from);
     for (const int named : {int{IBV_QPS_RESET}, int{IBV_QPS_INIT}, int{IBV_QPS_ERR}, 7, 256}) {
@@ -120,6 +125,7 @@ TEST_F(QpModify, CurrentStateMayBeNamedOnlyWhereAQpCanLeaveItByItself) {
 }
 
 TEST_F(QpModify, CurrentStateDecidesWhichAttributesAreRequired) {
+  Rule("QPM-16");
   Enter(IBV_QPS_RTS);
   ExpectRefused(Attributes(IBV_QPS_RTR, IBV_QPS_RTS), IBV_QP_STATE | IBV_QP_CUR_STATE);
   Enter(IBV_QPS_RTR);
@@ -131,6 +137,7 @@ TEST_F(QpModify, CurrentStateDecidesWhichAttributesAreRequired) {
 
 // Linux looks the transition up by it, the device knows better: a move from RTR cannot skip RTS.
 TEST_F(QpModify, AWrongCurrentStateIsRefusedByTheDevice) {
+  Rule("QPM-17");
   Enter(IBV_QPS_RTR);
   ExpectRefused(Attributes(IBV_QPS_RTS, IBV_QPS_SQD), IBV_QP_STATE | IBV_QP_CUR_STATE);
   ExpectRefused(Attributes(IBV_QPS_RTS, IBV_QPS_RTS), IBV_QP_STATE | IBV_QP_CUR_STATE);
@@ -141,6 +148,7 @@ TEST_F(QpModify, AWrongCurrentStateIsRefusedByTheDevice) {
 }
 
 TEST_F(QpModify, PortsOfThePathAreChecked) {
+  Rule("QPM-02");
   const auto beyond = static_cast<uint8_t>(device_.attributes().phys_port_cnt + 1);
   for (const uint8_t port : {uint8_t{0}, beyond, uint8_t{255}}) {
     SCOPED_TRACE(int{port});
@@ -162,6 +170,7 @@ TEST_F(QpModify, PortsOfThePathAreChecked) {
 }
 
 TEST_F(QpModify, ThePathMustUseThePortOfTheQp) {
+  Rule("QPM-03");
   if (device_.attributes().phys_port_cnt < 2) GTEST_SKIP() << "the device has one port";
   Enter(IBV_QPS_INIT);
   ibv_qp_attr attr = Attributes(IBV_QPS_INIT, IBV_QPS_RTR);
@@ -170,6 +179,7 @@ TEST_F(QpModify, ThePathMustUseThePortOfTheQp) {
 }
 
 TEST_F(QpModify, PathWithoutAGlobalRouteIsRefusedOnEthernet) {
+  Rule("QPM-04");
   if (device_.port_attributes().link_layer != IBV_LINK_LAYER_ETHERNET) {
     GTEST_SKIP() << "the port is InfiniBand";
   }
@@ -180,6 +190,7 @@ TEST_F(QpModify, PathWithoutAGlobalRouteIsRefusedOnEthernet) {
 }
 
 TEST_F(QpModify, AlternatePathsAreRefusedOnEthernetInEveryState) {
+  Rule("QPM-05");
   if (device_.port_attributes().link_layer != IBV_LINK_LAYER_ETHERNET) {
     GTEST_SKIP() << "the port is InfiniBand";
   }
@@ -193,6 +204,7 @@ TEST_F(QpModify, AlternatePathsAreRefusedOnEthernetInEveryState) {
 }
 
 TEST_F(QpModify, ValuesBeyondTheirRangeAreRefused) {
+  Rule("QPM-18");
   Enter(IBV_QPS_INIT);
   ibv_qp_attr attr = Attributes(IBV_QPS_INIT, IBV_QPS_RTR);
   for (const int mtu : {0, 6, 255}) {
@@ -218,6 +230,7 @@ TEST_F(QpModify, ValuesBeyondTheirRangeAreRefused) {
 
 // Fields of three and five bits: some devices cut them.
 TEST_F(QpModify, CountsBeyondTheirRangeAreRefusedOnTheSimulator) {
+  Rule("QPM-19");
   if (!device_.simulated()) GTEST_SKIP() << "devices differ";
   Enter(IBV_QPS_INIT);
   ibv_qp_attr attr = Attributes(IBV_QPS_INIT, IBV_QPS_RTR);
@@ -233,6 +246,7 @@ TEST_F(QpModify, CountsBeyondTheirRangeAreRefusedOnTheSimulator) {
 }
 
 TEST_F(QpModify, OneBadValueLeavesTheGoodOnesUnset) {
+  Rule("QPM-20");
   Enter(IBV_QPS_SQD);
   ibv_qp_attr attr = Attributes(IBV_QPS_SQD, IBV_QPS_SQD);
   attr.min_rnr_timer = 20;
@@ -247,6 +261,7 @@ TEST_F(QpModify, OneBadValueLeavesTheGoodOnesUnset) {
 }
 
 TEST_F(QpModify, InitCanChangeWhatItWasGiven) {
+  Rule("QPM-10");
   Enter(IBV_QPS_INIT);
   ibv_qp_attr attr = Attributes(IBV_QPS_INIT, IBV_QPS_INIT);
   attr.qp_access_flags = IBV_ACCESS_REMOTE_READ;
@@ -258,6 +273,7 @@ TEST_F(QpModify, InitCanChangeWhatItWasGiven) {
 
 // The structure's own field is the library's memory of successful moves and queries.
 TEST_F(QpModify, TheStateFieldFollowsMovesAndQueriesOnly) {
+  Rule("QPM-21");
   const Link link = MakeLink();
   ibv_qp_attr attr{};
   attr.min_rnr_timer = 5;
@@ -276,6 +292,7 @@ TEST_F(QpModify, TheStateFieldFollowsMovesAndQueriesOnly) {
 }
 
 TEST_F(QpModify, AQpThatFailedCanBeResetAndNothingElse) {
+  Rule("QPM-22");
   const Link link = MakeLink();
   ASSERT_EQ(0, PostSend(link.requester.get(), {.segments = {{source_.address(), 8, 0x5500}}}));
   EXPECT_EQ(IBV_WC_LOC_PROT_ERR, PollOne(device_, requester_cq_.get()).status);

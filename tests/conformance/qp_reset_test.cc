@@ -34,6 +34,7 @@ class QpReset : public SrqTest {
 };
 
 TEST_F(QpReset, OnlyTheCompletionsOfThatQpLeaveTheCqAndTheOthersKeepTheirOrder) {
+  Rule("ST-15");
   Interleave(nullptr);
   ASSERT_EQ(0, Move(links_[1].responder.get(), IBV_QPS_RESET));
   const std::vector<ibv_wc> wcs = Poll(device_, responder_cq_.get(), 7, kQuiet);
@@ -45,6 +46,7 @@ TEST_F(QpReset, OnlyTheCompletionsOfThatQpLeaveTheCqAndTheOthersKeepTheirOrder) 
 }
 
 TEST_F(QpReset, EntriesOfTheRemovedCompletionsGoBackToTheSrq) {
+  Rule("ST-16");
   CreateSrq(12);
   ASSERT_EQ(0, P(capacity_));
   Interleave(srq_.get());
@@ -58,6 +60,7 @@ TEST_F(QpReset, EntriesOfTheRemovedCompletionsGoBackToTheSrq) {
 }
 
 TEST_F(QpReset, SendAndReceiveCompletionsInOneCqAreTakenOut) {
+  Rule("ST-15");
   QpOptions options = RequesterOptions();
   Link link{MakeQp(device_, pd_.get(), options), MakeQp(device_, pd_.get(), options)};
   Connect(device_, link.requester.get(), link.responder.get());
@@ -77,6 +80,7 @@ TEST_F(QpReset, SendAndReceiveCompletionsInOneCqAreTakenOut) {
 
 // The first packet has taken an entry, the second never comes.
 TEST_F(QpReset, TheEntryOfAMessageThatNeverEndedGoesBack) {
+  Rule("ST-16");
   CreateSrq(4);
   for (uint64_t id = 0; id < capacity_; ++id) {
     ASSERT_EQ(0, PostSrqReceive(srq_.get(), id, {sink_.Sge(0, 4096)}));
@@ -96,6 +100,7 @@ TEST_F(QpReset, TheEntryOfAMessageThatNeverEndedGoesBack) {
 }
 
 TEST_F(QpReset, TheSlotsOfBothQueuesAreFree) {
+  Rule("ST-17");
   const Link link = MakeLink();
   ibv_qp_attr attr{};
   ibv_qp_init_attr init{};
@@ -121,6 +126,7 @@ TEST_F(QpReset, TheSlotsOfBothQueuesAreFree) {
 }
 
 TEST_F(QpReset, AnotherPeerOtherNumbersAndAnotherMtuCanFollow) {
+  Rule("ST-17");
   CreateSrq(16);
   const Link first = MakeLink({}, srq_.get());
   const Link second = MakeLink({}, srq_.get());
@@ -140,6 +146,7 @@ TEST_F(QpReset, AnotherPeerOtherNumbersAndAnotherMtuCanFollow) {
 class QpResetFrom : public QpStates {};
 
 TEST_F(QpResetFrom, EveryStateTheQpWorksAgain) {
+  Rule("ST-17");
   for (const ibv_qp_state state :
        {IBV_QPS_RESET, IBV_QPS_INIT, IBV_QPS_RTR, IBV_QPS_RTS, IBV_QPS_SQD, IBV_QPS_ERR}) {
     SCOPED_TRACE(state);

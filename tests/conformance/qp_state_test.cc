@@ -8,6 +8,7 @@ namespace simhca::conformance {
 namespace {
 
 TEST_F(QpStates, EveryTransitionOfTheTableWorksWithItsRequiredAttributes) {
+  Rule("QPM-08");
   for (const Transition& transition : kTransitions) {
     SCOPED_TRACE(Describe(transition, transition.required));
     Enter(transition.from);
@@ -18,6 +19,7 @@ TEST_F(QpStates, EveryTransitionOfTheTableWorksWithItsRequiredAttributes) {
 }
 
 TEST_F(QpStates, EveryRequiredAttributeIsRequired) {
+  Rule("QPM-09");
   for (const Transition& transition : kTransitions) {
     Enter(transition.from);
     for (int bit = 1; bit <= IBV_QP_DEST_QPN; bit <<= 1) {
@@ -31,6 +33,7 @@ TEST_F(QpStates, EveryRequiredAttributeIsRequired) {
 }
 
 TEST_F(QpStates, EveryOptionalAttributeIsAccepted) {
+  Rule("QPM-10");
   for (const Transition& transition : kTransitions) {
     for (int bit = 1; bit <= IBV_QP_DEST_QPN; bit <<= 1) {
       if ((transition.optional & ~kMigration & bit) == 0) continue;
@@ -43,6 +46,7 @@ TEST_F(QpStates, EveryOptionalAttributeIsAccepted) {
 }
 
 TEST_F(QpStates, AttributesOutsideTheTableAreRefused) {
+  Rule("QPM-11");
   for (const Transition& transition : kTransitions) {
     Enter(transition.from);
     const int allowed = transition.required | transition.optional | IBV_QP_STATE;
@@ -56,6 +60,7 @@ TEST_F(QpStates, AttributesOutsideTheTableAreRefused) {
 }
 
 TEST_F(QpStates, AbsentStateBitMeansTheSameState) {
+  Rule("QPM-14");
   Enter(IBV_QPS_RTS);
   const Transition same = {IBV_QPS_RTS, IBV_QPS_RESET, 0, 0};
   EXPECT_EQ(0, Modify(same, IBV_QP_MIN_RNR_TIMER));
@@ -66,6 +71,7 @@ TEST_F(QpStates, AbsentStateBitMeansTheSameState) {
 }
 
 TEST_F(QpStates, TransitionsOutsideTheTableAreRefused) {
+  Rule("QPM-12");
   constexpr int kAll = kInitMask | kRtrMask | kRtsMask;
   constexpr struct {
     ibv_qp_state from;
@@ -94,6 +100,7 @@ TEST_F(QpStates, TransitionsOutsideTheTableAreRefused) {
 }
 
 TEST_F(QpStates, EveryStateCanBeLeftForReset) {
+  Rule("QPM-13");
   for (const ibv_qp_state state :
        {IBV_QPS_RESET, IBV_QPS_INIT, IBV_QPS_RTR, IBV_QPS_RTS, IBV_QPS_SQD, IBV_QPS_ERR}) {
     SCOPED_TRACE(state);
@@ -105,6 +112,7 @@ TEST_F(QpStates, EveryStateCanBeLeftForReset) {
 }
 
 TEST_F(QpStates, EveryStateButResetCanBeLeftForError) {
+  Rule("QPM-13");
   for (const ibv_qp_state state :
        {IBV_QPS_INIT, IBV_QPS_RTR, IBV_QPS_RTS, IBV_QPS_SQD, IBV_QPS_ERR}) {
     SCOPED_TRACE(state);
@@ -119,12 +127,14 @@ TEST_F(QpStates, EveryStateButResetCanBeLeftForError) {
 }
 
 TEST_F(QpStates, MaskBitsBeyondTheStandardOnesAreNotSupported) {
+  Rule("QPM-01");
   Enter(IBV_QPS_RTS);
   ibv_qp_attr attr = Attributes(IBV_QPS_RTS, IBV_QPS_RTS);
   EXPECT_EQ(EOPNOTSUPP, ibv_modify_qp(qp_.get(), &attr, IBV_QP_STATE | 1 << 26));
 }
 
 TEST_F(QpStates, ValuesOutOfRangeAreRefusedAndChangeNothing) {
+  Rule("QPM-02, QPM-18");
   ibv_qp_attr attr = Attributes(IBV_QPS_RESET, IBV_QPS_INIT);
   Enter(IBV_QPS_RESET);
   for (const int port : {0, device_.attributes().phys_port_cnt + 1}) {
@@ -152,6 +162,7 @@ TEST_F(QpStates, ValuesOutOfRangeAreRefusedAndChangeNothing) {
 }
 
 TEST_F(QpStates, AlternatePathIsRefusedOnEthernet) {
+  Rule("QPM-05");
   if (device_.port_attributes().link_layer != IBV_LINK_LAYER_ETHERNET) {
     GTEST_SKIP() << "the port is InfiniBand";
   }
@@ -162,6 +173,7 @@ TEST_F(QpStates, AlternatePathIsRefusedOnEthernet) {
 }
 
 TEST_F(QpStates, QueryShowsWhatWasSet) {
+  Rule("QPM-23");
   const ConnectOptions options{.mtu = IBV_MTU_512,
                                .rnr_retry = 5,
                                .min_rnr_timer = 17,
@@ -202,6 +214,7 @@ TEST_F(QpStates, QueryShowsWhatWasSet) {
 }
 
 TEST_F(QpStates, PacketNumbersAreCutTo24Bits) {
+  Rule("QPM-07");
   ibv_qp_attr attr = ConnectionAttributes(device_, peer_->qp_num, {});
   attr.rq_psn = 0xff123456;
   attr.sq_psn = 0xff654321;
@@ -213,6 +226,7 @@ TEST_F(QpStates, PacketNumbersAreCutTo24Bits) {
 }
 
 TEST_F(QpStates, ReadyToSendCanChangeItsAccessFlags) {
+  Rule("QPM-24");
   const Link link = MakeLink();
   ibv_qp_attr attr{};
   attr.qp_access_flags = IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_READ;

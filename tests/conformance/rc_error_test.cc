@@ -31,18 +31,21 @@ class RcLocalError : public RcTest {
 };
 
 TEST_F(RcLocalError, UnknownLocalKey) {
+  Rule("POST-14, CE-01");
   ibv_sge segment = source_.Sge(0, 64);
   segment.lkey ^= 0x5500;
   ExpectFails(MakeLink(), {.segments = {segment}}, IBV_WC_LOC_PROT_ERR);
 }
 
 TEST_F(RcLocalError, UnsignalledRequestsReportTheirErrorsToo) {
+  Rule("POST-19, CE-13");
   ibv_sge segment = source_.Sge(0, 64);
   segment.lkey ^= 0x5500;
   ExpectFails(MakeLink(), {.segments = {segment}, .flags = 0}, IBV_WC_LOC_PROT_ERR);
 }
 
 TEST_F(RcLocalError, SegmentPastTheEndOfItsRegion) {
+  Rule("CE-01");
   ibv_sge segment = source_.Sge(source_.size() - 63, 64);
   ExpectFails(MakeLink(), {.segments = {segment}}, IBV_WC_LOC_PROT_ERR);
 }
@@ -51,6 +54,7 @@ TEST_F(RcLocalError, SegmentPastTheEndOfItsRegion) {
 class SimulatorOnlyRcLocalError : public RcLocalError {};
 
 TEST_F(SimulatorOnlyRcLocalError, MessageLongerThanThePortCarries) {
+  Rule("CE-03");
   for (const uint32_t length : {0x40000001u, 0x80000004u, 0xffffffffu}) {
     ibv_sge segment = source_.Sge(0, 64);
     segment.length = length;
@@ -59,12 +63,14 @@ TEST_F(SimulatorOnlyRcLocalError, MessageLongerThanThePortCarries) {
 }
 
 TEST_F(RcLocalError, KeyOfAnotherProtectionDomain) {
+  Rule("CE-01");
   const Pd other = MakePd(device_);
   const Buffer buffer(other.get(), 64);
   ExpectFails(MakeLink(), {.segments = {buffer.Sge(0, 64)}}, IBV_WC_LOC_PROT_ERR);
 }
 
 TEST_F(RcLocalError, KeyOfADeregisteredRegion) {
+  Rule("MR-10, CE-01");
   uint32_t lkey = 0;
   {
     const Mr gone = Register(pd_.get(), {source_.data(), source_.size()});
@@ -75,6 +81,7 @@ TEST_F(RcLocalError, KeyOfADeregisteredRegion) {
 
 // The response finds the mistake: what was posted behind the read may be on its way by then.
 TEST_F(RcLocalError, ReadIntoMemoryWithoutLocalWrite) {
+  Rule("CE-02");
   const Link link = MakeLink();
   const Buffer read_only(pd_.get(), 4096, IBV_ACCESS_REMOTE_READ);
   ASSERT_EQ(0, PostSend(link.requester.get(), {.wr_id = 1,
@@ -91,6 +98,7 @@ TEST_F(RcLocalError, ReadIntoMemoryWithoutLocalWrite) {
 }
 
 TEST_F(RcLocalError, SendsFromMemoryWithoutLocalWriteAreFine) {
+  Rule("CE-01");
   const Link link = MakeLink();
   Buffer read_only(pd_.get(), 64, 0);
   ASSERT_EQ(0, PostReceive(link.responder.get(), 1, {sink_.Sge(0, 64)}));
@@ -98,6 +106,7 @@ TEST_F(RcLocalError, SendsFromMemoryWithoutLocalWriteAreFine) {
 }
 
 TEST_F(RcLocalError, RequestsBeforeTheBadOneStillSucceed) {
+  Rule("CE-13");
   const Link link = MakeLink();
   ibv_sge bad_segment = source_.Sge(0, 64);
   bad_segment.lkey ^= 0x5500;
@@ -136,22 +145,26 @@ class RcReceiveError : public RcTest {
 };
 
 TEST_F(RcReceiveError, BufferTooShortForTheFirstPacket) {
+  Rule("CE-05");
   ExpectBothFail(sink_.Sge(0, 100), 101, IBV_WC_REM_INV_REQ_ERR, IBV_WC_LOC_LEN_ERR);
   EXPECT_TRUE(sink_.Untouched(100, sink_.size() - 100));
 }
 
 TEST_F(RcReceiveError, BufferTooShortForALaterPacket) {
+  Rule("CE-05");
   ExpectBothFail(sink_.Sge(0, 1000), 1001, IBV_WC_REM_INV_REQ_ERR, IBV_WC_LOC_LEN_ERR);
   EXPECT_TRUE(sink_.Untouched(1000, sink_.size() - 1000));
 }
 
 TEST_F(RcReceiveError, UnknownLocalKey) {
+  Rule("POST-14, CE-06");
   ibv_sge segment = sink_.Sge(0, 100);
   segment.lkey ^= 0x5500;
   ExpectBothFail(segment, 100, IBV_WC_REM_OP_ERR, IBV_WC_LOC_PROT_ERR);
 }
 
 TEST_F(RcReceiveError, KeyOfAnotherProtectionDomain) {
+  Rule("CE-06");
   const Pd other = MakePd(device_);
   const Buffer buffer(other.get(), 100);
   ExpectBothFail(buffer.Sge(0, 100), 100, IBV_WC_REM_OP_ERR, IBV_WC_LOC_PROT_ERR);
@@ -159,6 +172,7 @@ TEST_F(RcReceiveError, KeyOfAnotherProtectionDomain) {
 }
 
 TEST_F(RcReceiveError, MemoryWithoutLocalWrite) {
+  Rule("CE-06");
   const Buffer read_only(pd_.get(), 100, IBV_ACCESS_REMOTE_READ);
   ExpectBothFail(read_only.Sge(0, 100), 100, IBV_WC_REM_OP_ERR, IBV_WC_LOC_PROT_ERR);
   EXPECT_TRUE(read_only.Untouched(0, 100));
@@ -168,6 +182,7 @@ TEST_F(RcReceiveError, MemoryWithoutLocalWrite) {
 using RcErrorState = RcTest;
 
 TEST_F(RcErrorState, PostsAreAcceptedAndFlushed) {
+  Rule("ST-12");
   const Link link = MakeLink();
   ASSERT_EQ(0, Move(link.requester.get(), IBV_QPS_ERR));
   ASSERT_EQ(0, PostSend(link.requester.get(), {.wr_id = 1, .segments = {source_.Sge(0, 8)}}));
@@ -184,6 +199,7 @@ TEST_F(RcErrorState, PostsAreAcceptedAndFlushed) {
 }
 
 TEST_F(RcErrorState, QpWorksAgainAfterResetAndReconnect) {
+  Rule("ST-17");
   const Link link = MakeLink();
   ASSERT_EQ(0, PostReceive(link.responder.get(), 1, {sink_.Sge(0, 8)}));
   ASSERT_EQ(0, Move(link.requester.get(), IBV_QPS_ERR));
@@ -202,6 +218,7 @@ TEST_F(RcErrorState, QpWorksAgainAfterResetAndReconnect) {
 }
 
 TEST_F(RcErrorState, ResetDropsPendingRequestsWithoutCompletions) {
+  Rule("ST-14");
   const Link link = MakeLink();
   ASSERT_EQ(0, PostReceive(link.responder.get(), 1, {sink_.Sge(0, 8)}));
   ASSERT_EQ(0, Move(link.responder.get(), IBV_QPS_RESET));
@@ -209,6 +226,7 @@ TEST_F(RcErrorState, ResetDropsPendingRequestsWithoutCompletions) {
 }
 
 TEST_F(RcErrorState, ResetTakesUnpolledCompletionsOfTheQpOutOfTheCq) {
+  Rule("ST-15");
   const Link first = MakeLink();
   const Link second = MakeLink();
   for (const Link* link : {&first, &second, &first}) {
@@ -221,6 +239,7 @@ TEST_F(RcErrorState, ResetTakesUnpolledCompletionsOfTheQpOutOfTheCq) {
 }
 
 TEST_F(RcErrorState, SendsThatWaitForAReceiverAreFlushedInOrder) {
+  Rule("CE-13");
   const Link link = MakeLink({.min_rnr_timer = 20});
   for (uint64_t id = 1; id <= 4; ++id) {
     ASSERT_EQ(0,
@@ -237,6 +256,7 @@ TEST_F(RcErrorState, SendsThatWaitForAReceiverAreFlushedInOrder) {
 }
 
 TEST_F(RcErrorState, BothQueuesAreFlushedEachToItsOwnCq) {
+  Rule("CE-13");
   QpOptions options = RequesterOptions();
   options.receive_cq = responder_cq_.get();
   const Link link{MakeQp(device_, pd_.get(), options),
@@ -254,6 +274,7 @@ TEST_F(RcErrorState, BothQueuesAreFlushedEachToItsOwnCq) {
 
 // More READs than the responder has agreed to: here it has agreed to none.
 TEST_F(RcErrorState, AReadThatTheResponderHasNoRoomForIsAnInvalidRequest) {
+  Rule("CE-09");
   const Link link{MakeQp(device_, pd_.get(), RequesterOptions()),
                   MakeQp(device_, pd_.get(), ResponderOptions())};
   BringTo(device_, link.requester.get(), IBV_QPS_RTS,
@@ -275,6 +296,7 @@ TEST_F(RcErrorState, AReadThatTheResponderHasNoRoomForIsAnInvalidRequest) {
 
 // A request that the device cannot carry out at all.
 TEST_F(SimulatorOnlyRcLocalError, ReadOfAQpThatMayHaveNoneInFlight) {
+  Rule("CE-04");
   const Link link = MakeLink({.rd_atomic = 0});
   ExpectFails(link,
               {.segments = {source_.Sge(0, 8)},
@@ -285,6 +307,7 @@ TEST_F(SimulatorOnlyRcLocalError, ReadOfAQpThatMayHaveNoneInFlight) {
 }
 
 TEST_F(RcErrorState, WhatAnErrorLeavesValidIsRightOnBothSides) {
+  Rule("CE-14");
   const Link link = MakeLink();
   constexpr uint64_t kSend = 0xf00dfeed12345678;
   constexpr uint64_t kReceive = 0x123456789abcdef0;

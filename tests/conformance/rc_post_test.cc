@@ -32,6 +32,7 @@ class RcPost : public RcTest {
 };
 
 TEST_F(RcPost, SendQueueTakesWhatWasGrantedAndFreesASlotAtThePoll) {
+  Rule("POST-08");
   const Link link = MakeSmallLink(8, 8);
   const uint32_t slots = requester_cap_.max_send_wr;
   for (uint32_t i = 0; i < slots; ++i) {
@@ -47,6 +48,7 @@ TEST_F(RcPost, SendQueueTakesWhatWasGrantedAndFreesASlotAtThePoll) {
 }
 
 TEST_F(RcPost, SlotsOfUnsignalledSendsAreFreeWithTheNextPolledCompletion) {
+  Rule("POST-08");
   const Link link = MakeSmallLink(8, 8);
   const uint32_t slots = requester_cap_.max_send_wr;
   for (uint32_t round = 0; round < 3; ++round) {
@@ -60,6 +62,7 @@ TEST_F(RcPost, SlotsOfUnsignalledSendsAreFreeWithTheNextPolledCompletion) {
 }
 
 TEST_F(RcPost, ReceiveQueueTakesWhatWasGrantedAndFreesASlotAtThePoll) {
+  Rule("POST-08");
   const Link link = MakeSmallLink(8, 8);
   const uint32_t slots = responder_cap_.max_recv_wr;
   for (uint32_t i = 0; i < slots; ++i) {
@@ -74,6 +77,7 @@ TEST_F(RcPost, ReceiveQueueTakesWhatWasGrantedAndFreesASlotAtThePoll) {
 }
 
 TEST_F(RcPost, SendListStopsAtTheFirstBadRequest) {
+  Rule("POST-01, POST-09");
   const Link link = MakeLink();
   for (uint64_t id = 0; id < 5; ++id) {
     ASSERT_EQ(0, PostReceive(link.responder.get(), id, {sink_.Sge(0, 64)}));
@@ -98,6 +102,7 @@ TEST_F(RcPost, SendListStopsAtTheFirstBadRequest) {
 }
 
 TEST_F(RcPost, ReceiveListStopsAtTheFirstBadRequest) {
+  Rule("POST-01, POST-09");
   const Link link = MakeLink();
   ibv_qp_attr attr{};
   ibv_qp_init_attr init{};
@@ -118,6 +123,7 @@ TEST_F(RcPost, ReceiveListStopsAtTheFirstBadRequest) {
 }
 
 TEST_F(RcPost, ReceiveListLongerThanTheQueueStopsWhereItIsFull) {
+  Rule("POST-07");
   const Link link = MakeSmallLink(8, 8);
   const uint32_t slots = responder_cap_.max_recv_wr;
   ReceiveChain chain(slots + 3, {sink_.Sge(0, 64)});
@@ -127,6 +133,7 @@ TEST_F(RcPost, ReceiveListLongerThanTheQueueStopsWhereItIsFull) {
 }
 
 TEST_F(RcPost, BadWrIsUntouchedOnSuccess) {
+  Rule("POST-03");
   const Link link = MakeLink();
   SendRequest request = SmallWrite(1, IBV_SEND_SIGNALED);
   ibv_send_wr wr = MakeSendWr(request);
@@ -142,6 +149,7 @@ TEST_F(RcPost, BadWrIsUntouchedOnSuccess) {
 }
 
 TEST_F(RcPost, InlineDataLongerThanGrantedIsRefused) {
+  Rule("POST-10");
   const Link link = MakeSmallLink(8, 8);
   SendRequest request = SmallWrite(1, IBV_SEND_SIGNALED | IBV_SEND_INLINE);
   request.segments = {source_.Sge(0, requester_cap_.max_inline_data)};
@@ -155,6 +163,7 @@ TEST_F(RcPost, InlineDataLongerThanGrantedIsRefused) {
 }
 
 TEST_F(RcPost, OperationsThatAnRcQpDoesNotKnowAreRefusedOnTheDefaultProfile) {
+  Rule("POST-05");
   if (!device_.generic()) GTEST_SKIP() << "other devices check only the range";
   const Link link = MakeLink();
   SendRequest request = SmallWrite(1, IBV_SEND_SIGNALED);
@@ -167,6 +176,7 @@ TEST_F(RcPost, OperationsThatAnRcQpDoesNotKnowAreRefusedOnTheDefaultProfile) {
 }
 
 TEST_F(RcPost, InlineReadIsRefusedOnTheDefaultProfile) {
+  Rule("POST-11");
   if (!device_.generic()) GTEST_SKIP() << "other devices do not check this";
   const Link link = MakeLink();
   SendRequest request = SmallWrite(1, IBV_SEND_SIGNALED | IBV_SEND_INLINE);
@@ -176,6 +186,7 @@ TEST_F(RcPost, InlineReadIsRefusedOnTheDefaultProfile) {
 
 // A request that is bad in two ways is refused for the first: operation, room, segments.
 TEST_F(RcPost, AFullQueueIsReportedBeforeTooManySegments) {
+  Rule("POST-04");
   const Link link = MakeSmallLink(8, 8);
   ASSERT_EQ(0, Move(link.requester.get(), IBV_QPS_SQD));
   for (uint32_t i = 0; i < requester_cap_.max_send_wr; ++i) {
@@ -194,6 +205,7 @@ TEST_F(RcPost, AFullQueueIsReportedBeforeTooManySegments) {
 }
 
 TEST_F(RcPost, NegativeNumbersOfSegmentsAreRefusedOnTheSimulator) {
+  Rule("POST-09");
   if (!device_.simulated()) GTEST_SKIP() << "devices differ";
   const Link link = MakeLink();
   ibv_send_wr send{};
@@ -209,6 +221,7 @@ TEST_F(RcPost, NegativeNumbersOfSegmentsAreRefusedOnTheSimulator) {
 }
 
 TEST_F(RcPost, NothingBehindABadRequestIsLookedAt) {
+  Rule("POST-02");
   const Link link = MakeLink();
   ibv_qp_attr attr{};
   ibv_qp_init_attr init{};
@@ -230,6 +243,7 @@ TEST_F(RcPost, NothingBehindABadRequestIsLookedAt) {
 }
 
 TEST_F(RcPost, SendListLongerThanTheQueueStopsWhereItIsFull) {
+  Rule("POST-07");
   const Link link = MakeSmallLink(8, 8);
   const uint32_t slots = requester_cap_.max_send_wr;
   SendRequest request = SmallWrite(5, IBV_SEND_SIGNALED);
@@ -242,6 +256,7 @@ TEST_F(RcPost, SendListLongerThanTheQueueStopsWhereItIsFull) {
 }
 
 TEST_F(RcPost, AnOperationTheDeviceLacksStopsTheListToo) {
+  Rule("POST-01, POST-06");
   if (!device_.generic()) GTEST_SKIP() << "other devices have it";
   const Link link = MakeLink();
   SendRequest request = SmallWrite(1, IBV_SEND_SIGNALED);
@@ -256,6 +271,7 @@ TEST_F(RcPost, AnOperationTheDeviceLacksStopsTheListToo) {
 }
 
 TEST_F(RcPost, EmptyListsAreFine) {
+  Rule("POST-03");
   const Link link = MakeLink();
   ibv_send_wr* bad_send = nullptr;
   ibv_recv_wr* bad_receive = nullptr;
@@ -280,6 +296,7 @@ class RcPostInState : public RcPost {
 };
 
 TEST_F(RcPostInState, ResetAllowsNeither) {
+  Rule("ST-01");
   ExpectRefusedPost(device_, PostSend(qp_.get(), SmallWrite(1, IBV_SEND_SIGNALED)));
   SendRequest request = SmallWrite(1, IBV_SEND_SIGNALED);
   ibv_send_wr wr = MakeSendWr(request);
@@ -290,6 +307,7 @@ TEST_F(RcPostInState, ResetAllowsNeither) {
 }
 
 TEST_F(RcPostInState, InitAllowsReceivesAndKeepsThem) {
+  Rule("ST-02");
   Enter(IBV_QPS_INIT);
   ExpectRefusedPost(device_, PostSend(qp_.get(), SmallWrite(1, IBV_SEND_SIGNALED)));
   ASSERT_EQ(0, PostReceive(qp_.get(), 5, {source_.Sge(0, 8)}));
@@ -304,12 +322,14 @@ TEST_F(RcPostInState, InitAllowsReceivesAndKeepsThem) {
 }
 
 TEST_F(RcPostInState, ReadyToReceiveAllowsReceivesOnly) {
+  Rule("ST-03");
   Enter(IBV_QPS_RTR);
   ExpectRefusedPost(device_, PostSend(qp_.get(), SmallWrite(1, IBV_SEND_SIGNALED)));
   EXPECT_EQ(0, PostReceive(qp_.get(), 5, {source_.Sge(0, 8)}));
 }
 
 TEST_F(RcPostInState, SendsPostedInSendQueueDrainedStartWithReadyToSend) {
+  Rule("ST-06");
   Enter(IBV_QPS_RTS);
   BringTo(device_, peer_.get(), IBV_QPS_RTS, ConnectionAttributes(device_, qp_->qp_num, {}));
   ASSERT_EQ(0, Move(qp_.get(), IBV_QPS_SQD));
@@ -324,6 +344,7 @@ TEST_F(RcPostInState, SendsPostedInSendQueueDrainedStartWithReadyToSend) {
 }
 
 TEST_F(RcPostInState, SendQueueDrainedRaisesItsEventWhenAsked) {
+  Rule("ST-08");
   Enter(IBV_QPS_RTS);
   BringTo(device_, peer_.get(), IBV_QPS_RTS, ConnectionAttributes(device_, qp_->qp_num, {}));
   ASSERT_EQ(0, PostSend(qp_.get(), SmallWrite(1, IBV_SEND_SIGNALED)));

@@ -10,6 +10,7 @@ namespace {
 class ReturnForms : public RcTest {};
 
 TEST_F(ReturnForms, PositiveErrno) {
+  Rule("RET-01");
   const Cq cq = MakeCq(device_, 8);
   const Channel channel = MakeChannel(device_);
   const Cq of_channel = MakeCq(device_, 8, channel.get());
@@ -35,6 +36,7 @@ TEST_F(ReturnForms, PositiveErrno) {
 }
 
 TEST_F(ReturnForms, NullAndErrno) {
+  Rule("RET-02");
   const auto refused = [](const void* object) {
     EXPECT_EQ(nullptr, object);
     EXPECT_EQ(EINVAL, errno);
@@ -54,6 +56,7 @@ TEST_F(ReturnForms, NullAndErrno) {
 }
 
 TEST_F(ReturnForms, MinusOne) {
+  Rule("RET-03");
   ibv_gid gid{};
   __be16 pkey = 0;
   ibv_async_event event{};
@@ -67,6 +70,7 @@ TEST_F(ReturnForms, MinusOne) {
 }
 
 TEST_F(ReturnForms, CountOrNegative) {
+  Rule("RET-04");
   ibv_wc wc[2] = {};
   EXPECT_EQ(0, ibv_poll_cq(requester_cq_.get(), 2, wc));
   ibv_gid_entry entry{};
@@ -88,6 +92,7 @@ class SimulatorOnlyUnsupported : public RcTest {
 };
 
 TEST_F(SimulatorOnlyUnsupported, VerbsThatCreateGiveNullAndErrno) {
+  Rule("RET-05, DEV-12");
   ibv_context* context = device_.context();
   ibv_ah_attr ah{};
   ibv_xrcd_init_attr xrcd{};
@@ -119,6 +124,7 @@ TEST_F(SimulatorOnlyUnsupported, VerbsThatCreateGiveNullAndErrno) {
 }
 
 TEST_F(SimulatorOnlyUnsupported, TheOthersGiveErrno) {
+  Rule("RET-05, DEV-13");
   const Qp qp = MakeQp(device_, pd_.get(), RequesterOptions());
   ibv_gid group{};
   group.raw[0] = 0xff;
@@ -137,6 +143,7 @@ TEST_F(SimulatorOnlyUnsupported, TheOthersGiveErrno) {
 }
 
 TEST_F(SimulatorOnlyUnsupported, PostsWithoutAnImplementationLeaveTheBadRequestAlone) {
+  Rule("RET-06");
   const Srq srq = MakeSrq(pd_.get(), 4);
   ibv_ops_wr operation{};
   ibv_ops_wr marker{};
@@ -146,6 +153,7 @@ TEST_F(SimulatorOnlyUnsupported, PostsWithoutAnImplementationLeaveTheBadRequestA
 }
 
 TEST_F(SimulatorOnlyUnsupported, QueuePairTypesOtherThanRc) {
+  Rule("QPC-02");
   for (const ibv_qp_type type : {IBV_QPT_UC, IBV_QPT_UD, IBV_QPT_RAW_PACKET, IBV_QPT_XRC_SEND,
                                  IBV_QPT_XRC_RECV, IBV_QPT_DRIVER}) {
     ibv_qp_init_attr init{};
@@ -159,6 +167,7 @@ TEST_F(SimulatorOnlyUnsupported, QueuePairTypesOtherThanRc) {
 }
 
 TEST_F(SimulatorOnlyUnsupported, SharedQueueTypesOtherThanBasic) {
+  Rule("SRQ-05");
   for (const ibv_srq_type type : {IBV_SRQT_XRC, IBV_SRQT_TM}) {
     ibv_srq_init_attr_ex init{};
     init.attr = {.max_wr = 4, .max_sge = 1, .srq_limit = 0};
@@ -175,6 +184,7 @@ TEST_F(SimulatorOnlyUnsupported, SharedQueueTypesOtherThanBasic) {
 }
 
 TEST_F(SimulatorOnlyUnsupported, OperationsThatTheDeviceLacks) {
+  Rule("QPC-09, POST-06");
   const Link link = MakeLink();
   for (const ibv_wr_opcode opcode :
        {IBV_WR_ATOMIC_CMP_AND_SWP, IBV_WR_ATOMIC_FETCH_AND_ADD, IBV_WR_SEND_WITH_INV,

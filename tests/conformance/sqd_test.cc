@@ -41,6 +41,7 @@ class SendQueueDrained : public SrqTest {
 };
 
 TEST_F(SendQueueDrained, ABegunMessageIsFinishedBeforeTheEvent) {
+  Rule("ST-07, ST-08");
   const Link link = MakeLink({.min_rnr_timer = 12}, srq_.get());
   ASSERT_EQ(0, PostSend(link.requester.get(), SmallSend(1)));
   ASSERT_TRUE(StaysEmpty(device_, requester_cq_.get(), Milliseconds(1))) << "no receive is there";
@@ -64,6 +65,7 @@ TEST_F(SendQueueDrained, ABegunMessageIsFinishedBeforeTheEvent) {
 }
 
 TEST_F(SendQueueDrained, TheEventComesOncePerMoveThatAskedForIt) {
+  Rule("ST-08");
   const Link link = MakeLink({}, srq_.get());
   ASSERT_EQ(0, Drain(link, true));
   EXPECT_EQ(1u, DrainedEvents(link.requester.get())) << "an idle queue is drained at once";
@@ -79,6 +81,7 @@ TEST_F(SendQueueDrained, TheEventComesOncePerMoveThatAskedForIt) {
 }
 
 TEST_F(SendQueueDrained, NoEventComesWhenTheQpLeavesBeforeItIsDrained) {
+  Rule("ST-08");
   const Link link = MakeLink({.min_rnr_timer = 20}, srq_.get());
   ASSERT_EQ(0, PostSend(link.requester.get(), SmallSend(1)));
   ASSERT_TRUE(StaysEmpty(device_, requester_cq_.get(), Milliseconds(1)));
@@ -89,6 +92,7 @@ TEST_F(SendQueueDrained, NoEventComesWhenTheQpLeavesBeforeItIsDrained) {
 }
 
 TEST_F(SendQueueDrained, ReceivesGoOn) {
+  Rule("ST-09");
   const Link link = MakeLink({}, srq_.get());
   ASSERT_EQ(0, Move(link.requester.get(), IBV_QPS_SQD));
   ASSERT_EQ(0, PostReceive(link.requester.get(), 7, {source_.Sge(1000, 64)}));
@@ -105,6 +109,7 @@ TEST_F(SendQueueDrained, ReceivesGoOn) {
 }
 
 TEST_F(SendQueueDrained, WaitingSendsAreFlushedInOrderByTheErrorState) {
+  Rule("ST-11");
   const Link link = MakeLink({}, srq_.get());
   ASSERT_EQ(0, Move(link.requester.get(), IBV_QPS_SQD));
   for (uint64_t id = 1; id <= 5; ++id) {
@@ -117,6 +122,7 @@ TEST_F(SendQueueDrained, WaitingSendsAreFlushedInOrderByTheErrorState) {
 }
 
 TEST_F(SendQueueDrained, WaitingSendsVanishWithAReset) {
+  Rule("ST-11");
   const Link link = MakeLink({}, srq_.get());
   ASSERT_EQ(0, Move(link.requester.get(), IBV_QPS_SQD));
   ASSERT_EQ(0, PostSend(link.requester.get(), SmallSend(1)));
@@ -125,6 +131,7 @@ TEST_F(SendQueueDrained, WaitingSendsVanishWithAReset) {
 }
 
 TEST_F(SendQueueDrained, AChangedRnrRetryCountIsTheOneThatCounts) {
+  Rule("ST-10");
   const Link link = MakeLink({.rnr_retry = 7, .min_rnr_timer = 12}, srq_.get());
   ASSERT_EQ(0, Move(link.requester.get(), IBV_QPS_SQD));
   ibv_qp_attr attr{};
@@ -154,6 +161,7 @@ TEST_F(SendQueueDrained, AChangedRnrRetryCountIsTheOneThatCounts) {
 }
 
 TEST_F(SendQueueDrained, AChangedRetryCountAndTimeoutAreTheOnesThatCount) {
+  Rule("ST-10");
   // Code 12 is 16.8 ms: seven retries take at least 134 ms, none at most four times one timeout.
   const Link link = MakeLink({.timeout = 12, .retry_count = 7}, srq_.get());
   ASSERT_EQ(0, Move(link.responder.get(), IBV_QPS_RESET));
@@ -173,6 +181,7 @@ TEST_F(SendQueueDrained, AChangedRetryCountAndTimeoutAreTheOnesThatCount) {
 }
 
 TEST_F(SendQueueDrained, AccessAndTimerOfTheReceivingSideCanBeChanged) {
+  Rule("ST-10");
   const Link link = MakeLink({.min_rnr_timer = 0}, srq_.get());
   ASSERT_EQ(0, Move(link.requester.get(), IBV_QPS_SQD));
   ibv_qp_attr attr{};
@@ -195,6 +204,7 @@ TEST_F(SendQueueDrained, AccessAndTimerOfTheReceivingSideCanBeChanged) {
 }
 
 TEST_F(SendQueueDrained, ThePathCanBeGivenAgain) {
+  Rule("ST-10");
   const Link link = MakeLink({}, srq_.get());
   ASSERT_EQ(0, Move(link.requester.get(), IBV_QPS_SQD));
   const ibv_qp_attr attr = ConnectionAttributes(device_, link.responder->qp_num, {});

@@ -154,6 +154,7 @@ class RcFailure : public SrqTest, public testing::WithParamInterface<Failure> {
 };
 
 TEST_P(RcFailure, LeavesItsStatusesStatesAndEvents) {
+  Rule("CE-01, CE-02, CE-05, CE-06, CE-07, CE-08, CE-16");
   Fail();
   EXPECT_EQ(IBV_QPS_ERR, StateOf(link_.requester.get()));
   ExpectEvents();
@@ -177,6 +178,7 @@ TEST_P(RcFailure, LeavesItsStatusesStatesAndEvents) {
 }
 
 TEST_P(RcFailure, CostsTheSrqNoEntryWhileItsQpsAreThere) {
+  Rule("SRQ-22");
   Fail();
   const std::vector<ibv_wc> completed = Poll(device_, responder_cq_.get(), 2, kQuiet);
   const auto polled = static_cast<uint32_t>(completed.size());
@@ -190,6 +192,7 @@ TEST_P(RcFailure, CostsTheSrqNoEntryWhileItsQpsAreThere) {
 }
 
 TEST_P(RcFailure, CostsTheSrqNoEntryWhenItsQpsAreDestroyedUnpolled) {
+  Rule("SRQ-22");
   Fail();
   EXPECT_TRUE(StaysEmpty(device_, requester_cq_.get())) << "time for the responder";
   link_ = Link{};
@@ -200,6 +203,7 @@ TEST_P(RcFailure, CostsTheSrqNoEntryWhenItsQpsAreDestroyedUnpolled) {
 }
 
 TEST_P(RcFailure, CostsTheSrqNoEntryWhenItsQpsAreReset) {
+  Rule("SRQ-22");
   Fail();
   EXPECT_TRUE(StaysEmpty(device_, requester_cq_.get())) << "time for the responder";
   ASSERT_EQ(0, Move(link_.responder.get(), IBV_QPS_RESET));
@@ -214,6 +218,7 @@ TEST_P(RcFailure, CostsTheSrqNoEntryWhenItsQpsAreReset) {
 }
 
 TEST_P(RcFailure, ClaimedEntriesAreFlushedByTheErrorState) {
+  Rule("SRQ-23");
   Fail();
   EXPECT_TRUE(StaysEmpty(device_, requester_cq_.get())) << "time for the responder";
   ASSERT_EQ(0, Move(link_.responder.get(), IBV_QPS_ERR));
@@ -244,6 +249,7 @@ class SrqConservation : public SrqTest {
 };
 
 TEST_F(SrqConservation, AfterReceiverNotReadyErrors) {
+  Rule("SRQ-22");
   const Link link = MakeLink({.rnr_retry = 0}, srq_.get());
   SendAndReceive(link, capacity_);
   ASSERT_EQ(0, PostSend(link.requester.get(), Message(kSlotBytes)));
@@ -255,6 +261,7 @@ TEST_F(SrqConservation, AfterReceiverNotReadyErrors) {
 }
 
 TEST_F(SrqConservation, AfterAPeerThatVanishedAmidItsMessages) {
+  Rule("SRQ-22");
   for (int round = 0; round < 5; ++round) {
     Link link = MakeLink({.mtu = IBV_MTU_256}, srq_.get());
     for (int i = 0; i < 3; ++i) {
@@ -271,6 +278,7 @@ TEST_F(SrqConservation, AfterAPeerThatVanishedAmidItsMessages) {
 }
 
 TEST_F(SrqConservation, AfterAResponderThatVanishedAmidItsMessages) {
+  Rule("SRQ-22");
   for (int round = 0; round < 5; ++round) {
     Link link = MakeLink({.timeout = 8, .retry_count = 0}, srq_.get());
     for (int i = 0; i < 3; ++i) {
@@ -286,6 +294,7 @@ TEST_F(SrqConservation, AfterAResponderThatVanishedAmidItsMessages) {
 }
 
 TEST_F(SrqConservation, AfterTheErrorStateWithMessagesInTheCq) {
+  Rule("SRQ-22");
   const Link link = MakeLink({}, srq_.get());
   S(link.requester.get(), 3);
   ASSERT_EQ(0, Move(link.responder.get(), IBV_QPS_ERR));
@@ -294,6 +303,7 @@ TEST_F(SrqConservation, AfterTheErrorStateWithMessagesInTheCq) {
 }
 
 TEST_F(SrqConservation, AfterResetsOfOneQpAmongOthers) {
+  Rule("SRQ-22");
   const Link link = MakeLink({}, srq_.get());
   const Link other = MakeLink({}, srq_.get());
   for (int round = 0; round < 20; ++round) {

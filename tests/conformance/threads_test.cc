@@ -112,6 +112,7 @@ class Threads : public SrqTest {
 };
 
 TEST_F(Threads, TwoThreadsShareAnSrqAndEveryMessageArrivesOnce) {
+  Rule("SRQ-24");
   CreateSrq(kReceives);
   for (uint64_t slot = 0; slot < kReceives; ++slot) Repost(slot);
   std::vector<Cq> send_cqs;
@@ -147,6 +148,7 @@ TEST_F(Threads, TwoThreadsShareAnSrqAndEveryMessageArrivesOnce) {
 }
 
 TEST_F(Threads, OneThreadCreatesAndDestroysWhileAnotherSends) {
+  Rule("SRQ-24");
   CreateSrq(kReceives);
   const Link link = MakeLink({}, srq_.get());
   std::atomic<bool> done{false};
@@ -176,7 +178,7 @@ TEST_F(Threads, OneThreadCreatesAndDestroysWhileAnotherSends) {
 class EightThreads : public SrqTest {
  protected:
   static constexpr uint32_t kPairs = 4;
-  static constexpr uint32_t kMessages = 1500;  // of each sender
+  static constexpr uint32_t kMessages = 5000;  // of each sender
   static constexpr uint32_t kTotal = kPairs * kMessages;
   static constexpr uint32_t kReceives = 64;
   static constexpr uint32_t kInFlight = 16;
@@ -271,6 +273,7 @@ class EightThreads : public SrqTest {
 };
 
 TEST_F(EightThreads, OnOneSrqAndFourCqsLoseAndRepeatNothing) {
+  Rule("SRQ-22, SRQ-24");
   for (uint64_t slot = 0; slot < kReceives; ++slot) Repost(slot);
   std::vector<std::thread> threads;
   for (uint32_t i = 0; i < kPairs; ++i) {
