@@ -43,7 +43,6 @@ class CompletionQueue {
 
   uint32_t number() const { return cqn_; }
   bool timestamps() const { return timestamps_; }
-  bool overrun() const { return overrun_; }
   bool armed() const { return arm_ != Arm::kNone; }
 
   // Writes the CQE and, if the queue is armed for it, a completion event.  Without a free entry:

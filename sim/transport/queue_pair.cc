@@ -52,6 +52,7 @@ void QueuePair::Modify(uint32_t mask, const QpAttributes& wanted, bool* released
                        uint16_t* released_index) {
   *released = false;
   SetAttributes(mask, wanted);
+  if ((mask & (qp_mask::kRetryCount | qp_mask::kRnrRetry)) != 0) transport_->RetriesChanged();
   if ((mask & qp_mask::kState) == 0 || wanted.state == state_) return;
   if (wanted.state == QpState::kSqd && (mask & qp_mask::kEnSqdAsyncNotify) == 0) {
     attributes_.en_sqd_async_notify = false;
@@ -179,9 +180,9 @@ void QueuePair::Write(CompletionQueue* cq, Completion& completion) {
   completion.qpn = config_.qpn;
   if (cq->timestamps()) completion.timestamp = ToTicks(services().Now(), config_.clock_khz);
   ++services().visible;
-  const bool was_overrun = cq->overrun();
-  // A completion that finds no room ends this queue pair too (IBTA vol 1, 10.2.6 CQ errors).
-  if (!cq->Write(completion) && !was_overrun && state_ != QpState::kErr) EnterError();
+  // A completion that finds no room ends its queue pair too, and so does one for a CQ that has been
+  // overrun before: nobody would ever see it (IBTA vol 1, 10.2.6 CQ errors).
+  if (!cq->Write(completion) && state_ != QpState::kErr) EnterError();
 }
 
 void QueuePair::CompleteSend(uint16_t block, mlx5::WqeOpcode opcode, uint32_t byte_count) {

@@ -66,6 +66,10 @@ RcRequester::~RcRequester() { Reset(); }
 
 void RcRequester::Start() {
   next_psn_ = sent_psn_ = unacknowledged_psn_ = qp_.attributes().sq_psn;
+  RefillRetries();
+}
+
+void RcRequester::RefillRetries() {
   retries_left_ = qp_.attributes().retry_count;
   rnr_retries_left_ = qp_.attributes().rnr_retry;
 }
@@ -292,8 +296,7 @@ void RcRequester::OnResponse(const InboundPacket& packet) {
 
 void RcRequester::NoteProgress() {
   last_progress_ = qp_.services().CoarseNow();
-  retries_left_ = qp_.attributes().retry_count;
-  rnr_retries_left_ = qp_.attributes().rnr_retry;
+  RefillRetries();
   peer_watched_ = peer_ran_ = false;
 }
 

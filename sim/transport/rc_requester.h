@@ -21,6 +21,8 @@ class RcRequester {
   ~RcRequester();
 
   void Start();
+  // Both counts begin anew from the queue pair's attributes.
+  void RefillRetries();
   Turn Run(uint32_t& budget);
   void OnResponse(const InboundPacket& packet);
   void Flush();

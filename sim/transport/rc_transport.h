@@ -14,6 +14,7 @@ class RcTransport final : public TransportMachine {
 
   void StartReceiving() override { responder_.Start(); }
   void StartSending() override { requester_.Start(); }
+  void RetriesChanged() override { requester_.RefillRetries(); }
   void OnPacket(const InboundPacket& packet) override;
   Turn Run(uint32_t& budget) override;
   bool Answer() override;

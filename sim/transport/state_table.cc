@@ -94,18 +94,16 @@ int CheckModify(QpType, QpState state, const QpAttributes& current, uint32_t mas
   const QpState to = (mask & kState) != 0 ? wanted.state : state;
   if (int error = CheckPorts(to, current, mask, wanted, limits)) return error;
   if (wanted.state > QpState::kErr && (mask & kState) != 0) return EINVAL;
-  QpState from = state;
   if ((mask & kCurState) != 0) {
-    // The caller's view of the state: only those that the device may have left by itself.
+    // The caller's view of the state: only those that the device may have left by itself, and only
+    // the right one.  A move from a state in which the queue pair is not would skip a start.
     if (wanted.current_state != QpState::kRtr && wanted.current_state != QpState::kRts &&
         wanted.current_state != QpState::kSqd && wanted.current_state != QpState::kSqe) {
       return EINVAL;
     }
-    if (state == QpState::kReset || state == QpState::kInit || state == QpState::kErr)
-      return EINVAL;
-    from = wanted.current_state;
+    if (wanted.current_state != state) return EINVAL;
   }
-  const std::optional<Transition> transition = RcTransition(from, to);
+  const std::optional<Transition> transition = RcTransition(state, to);
   if (!transition) return EINVAL;
   const uint32_t given = mask & ~kState;
   if ((given & transition->required) != transition->required) return EINVAL;

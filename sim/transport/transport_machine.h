@@ -34,6 +34,8 @@ class TransportMachine {
   // The queue pair has entered RTR, RTS.
   virtual void StartReceiving() = 0;
   virtual void StartSending() = 0;
+  // The retry counts of the queue pair have been changed.
+  virtual void RetriesChanged() = 0;
 
   virtual void OnPacket(const InboundPacket& packet) = 0;
 

@@ -46,11 +46,13 @@ class CqEvents : public RcTest {
 };
 
 TEST_F(CqEvents, WithoutArmingThereIsNoEvent) {
+  Rule("CQ-11");
   Deliver(link_);
   EXPECT_TRUE(NoEvent());
 }
 
 TEST_F(CqEvents, EmptyChannelThatDoesNotBlockSaysEagain) {
+  Rule("CQ-17");
   ibv_cq* cq = nullptr;
   void* context = nullptr;
   errno = 0;
@@ -59,6 +61,7 @@ TEST_F(CqEvents, EmptyChannelThatDoesNotBlockSaysEagain) {
 }
 
 TEST_F(CqEvents, OneEventForTheFirstCompletionAfterArming) {
+  Rule("CQ-11");
   ASSERT_EQ(0, ibv_req_notify_cq(cq_.get(), 0));
   EXPECT_TRUE(NoEvent());
   Deliver(link_);
@@ -75,6 +78,7 @@ TEST_F(CqEvents, OneEventForTheFirstCompletionAfterArming) {
 }
 
 TEST_F(CqEvents, ACompletionThatIsAlreadyThereRaisesNoEvent) {
+  Rule("CQ-12");
   if (!device_.simulated()) GTEST_SKIP() << "adapters may report it at once";
   Deliver(link_);
   ASSERT_EQ(0, ibv_req_notify_cq(cq_.get(), 0));
@@ -84,6 +88,7 @@ TEST_F(CqEvents, ACompletionThatIsAlreadyThereRaisesNoEvent) {
 }
 
 TEST_F(CqEvents, SolicitedArmingWaitsForASolicitedMessage) {
+  Rule("CQ-13");
   ASSERT_EQ(0, ibv_req_notify_cq(cq_.get(), 1));
   Deliver(link_);
   Deliver(link_);
@@ -95,6 +100,7 @@ TEST_F(CqEvents, SolicitedArmingWaitsForASolicitedMessage) {
 }
 
 TEST_F(CqEvents, SolicitedArmingIsServedByAnError) {
+  Rule("CQ-13");
   ASSERT_EQ(0, ibv_req_notify_cq(cq_.get(), 1));
   ASSERT_EQ(0, PostReceive(link_.responder.get(), 1, {sink_.Sge(0, 8)}));
   ASSERT_EQ(0, Move(link_.responder.get(), IBV_QPS_ERR));
@@ -103,6 +109,7 @@ TEST_F(CqEvents, SolicitedArmingIsServedByAnError) {
 }
 
 TEST_F(CqEvents, ArmingForAnyBeatsArmingForSolicited) {
+  Rule("CQ-14");
   ASSERT_EQ(0, ibv_req_notify_cq(cq_.get(), 1));
   ASSERT_EQ(0, ibv_req_notify_cq(cq_.get(), 0));
   Deliver(link_);
@@ -116,6 +123,7 @@ TEST_F(CqEvents, ArmingForAnyBeatsArmingForSolicited) {
 }
 
 TEST_F(CqEvents, ArmingTwiceGivesOneEvent) {
+  Rule("CQ-11");
   ASSERT_EQ(0, ibv_req_notify_cq(cq_.get(), 0));
   ASSERT_EQ(0, ibv_req_notify_cq(cq_.get(), 0));
   Deliver(link_);
@@ -125,6 +133,7 @@ TEST_F(CqEvents, ArmingTwiceGivesOneEvent) {
 }
 
 TEST_F(CqEvents, SendCompletionsRaiseEventsToo) {
+  Rule("CQ-11");
   const Cq send_cq = MakeCq(device_, 16, channel_.get());
   QpOptions options = RequesterOptions();
   options.send_cq = send_cq.get();
@@ -142,6 +151,7 @@ TEST_F(CqEvents, SendCompletionsRaiseEventsToo) {
 }
 
 TEST_F(CqEvents, OneChannelTellsItsCqsApart) {
+  Rule("CQ-11");
   const Cq second = MakeCq(device_, 64, channel_.get());
   const Link other = MakeLinkTo(second.get());
   ASSERT_EQ(0, ibv_req_notify_cq(cq_.get(), 0));
@@ -154,6 +164,7 @@ TEST_F(CqEvents, OneChannelTellsItsCqsApart) {
 }
 
 TEST_F(CqEvents, SeveralEventsMayBeAcknowledgedAtOnce) {
+  Rule("LIFE-05");
   for (int i = 0; i < 3; ++i) {
     ASSERT_EQ(0, ibv_req_notify_cq(cq_.get(), 0));
     Deliver(link_);
@@ -165,6 +176,7 @@ TEST_F(CqEvents, SeveralEventsMayBeAcknowledgedAtOnce) {
 }
 
 TEST_F(CqEvents, ChannelCannotBeDestroyedWhileACqUsesIt) {
+  Rule("LIFE-03");
   EXPECT_EQ(EBUSY, ibv_destroy_comp_channel(channel_.get()));
   ASSERT_EQ(0, ibv_req_notify_cq(cq_.get(), 0));
   Deliver(link_);
@@ -172,6 +184,7 @@ TEST_F(CqEvents, ChannelCannotBeDestroyedWhileACqUsesIt) {
 }
 
 TEST_F(CqEvents, DestroyDropsAnEventThatNobodyRead) {
+  Rule("LIFE-04");
   Cq cq = MakeCq(device_, 64, channel_.get());
   {
     const Link link = MakeLinkTo(cq.get());
@@ -183,6 +196,7 @@ TEST_F(CqEvents, DestroyDropsAnEventThatNobodyRead) {
 }
 
 TEST_F(CqEvents, DestroyInAnotherThreadWaitsForTheAcknowledgement) {
+  Rule("LIFE-05");
   Cq cq = MakeCq(device_, 64, channel_.get());
   {
     const Link link = MakeLinkTo(cq.get());
@@ -207,6 +221,7 @@ TEST_F(CqEvents, DestroyInAnotherThreadWaitsForTheAcknowledgement) {
 }
 
 TEST_F(CqEvents, BlockingGetInAnotherThreadIsWokenByACompletion) {
+  Rule("CQ-17");
   const Channel channel(ibv_create_comp_channel(device_.context()));
   ASSERT_NE(nullptr, channel);
   const Cq cq = MakeCq(device_, 64, channel.get());
@@ -225,6 +240,7 @@ TEST_F(CqEvents, BlockingGetInAnotherThreadIsWokenByACompletion) {
 
 // read() semantics: a handler that does not ask for a restart ends the call.
 TEST_F(CqEvents, BlockingCallReturnsWhenASignalIsHandled) {
+  Rule("CQ-17");
   struct sigaction action {};
   action.sa_handler = [](int) {};
   struct sigaction before {};

@@ -65,6 +65,7 @@ class CqExtended : public RcTest {
 };
 
 TEST_F(CqExtended, CreateFillsInWhatWasGiven) {
+  Rule("CQ-02");
   Create(IBV_WC_STANDARD_FLAGS);
   EXPECT_EQ(device_.context(), cq_->context);
   EXPECT_EQ(this, cq_->cq_context);
@@ -73,11 +74,13 @@ TEST_F(CqExtended, CreateFillsInWhatWasGiven) {
 }
 
 TEST_F(CqExtended, UnsupportedFieldsAreRefused) {
+  Rule("CQ-03");
   EXPECT_EQ(nullptr, TryCreate(IBV_WC_STANDARD_FLAGS | 1ull << 40));
   EXPECT_EQ(EOPNOTSUPP, errno);
 }
 
 TEST_F(CqExtended, UnknownMaskBitsAndFlagsAreRefused) {
+  Rule("CQ-04");
   EXPECT_EQ(nullptr, TryCreate(IBV_WC_STANDARD_FLAGS, 1u << 30));
   EXPECT_TRUE(errno == EINVAL || errno == EOPNOTSUPP) << errno;
   EXPECT_EQ(nullptr, TryCreate(IBV_WC_STANDARD_FLAGS, IBV_CQ_INIT_ATTR_MASK_FLAGS, 1u << 30));
@@ -85,6 +88,7 @@ TEST_F(CqExtended, UnknownMaskBitsAndFlagsAreRefused) {
 }
 
 TEST_F(CqExtended, EmptyCqGivesEnoentAndUnknownPollAttributesEinval) {
+  Rule("CQ-06");
   Create(IBV_WC_STANDARD_FLAGS);
   ibv_poll_cq_attr attr{};
   EXPECT_EQ(ENOENT, ibv_start_poll(cq_ex_, &attr));
@@ -93,6 +97,7 @@ TEST_F(CqExtended, EmptyCqGivesEnoentAndUnknownPollAttributesEinval) {
 }
 
 TEST_F(CqExtended, EveryFieldOfAReceiveCanBeRead) {
+  Rule("CQ-05");
   Create(IBV_WC_STANDARD_FLAGS);
   MakeConnection(Side::kResponder);
   Deliver(7, 300);
@@ -117,6 +122,7 @@ TEST_F(CqExtended, EveryFieldOfAReceiveCanBeRead) {
 }
 
 TEST_F(CqExtended, OneBatchWalksOverManyCompletions) {
+  Rule("CQ-07");
   Create(IBV_WC_STANDARD_FLAGS);
   MakeConnection(Side::kResponder);
   for (uint64_t id = 0; id < 20; ++id) Deliver(id, 10 + id);
@@ -131,6 +137,7 @@ TEST_F(CqExtended, OneBatchWalksOverManyCompletions) {
 }
 
 TEST_F(CqExtended, ABatchMayEndBeforeTheLastCompletion) {
+  Rule("CQ-07");
   Create(IBV_WC_STANDARD_FLAGS);
   MakeConnection(Side::kResponder);
   for (uint64_t id = 0; id < 6; ++id) Deliver(id, 10);
@@ -146,6 +153,7 @@ TEST_F(CqExtended, ABatchMayEndBeforeTheLastCompletion) {
 }
 
 TEST_F(CqExtended, PollingFreesReceivesForReposting) {
+  Rule("CQ-07");
   Create(IBV_WC_STANDARD_FLAGS);
   MakeConnection(Side::kResponder);
   for (uint64_t id = 0; id < 200; ++id) {
@@ -157,6 +165,7 @@ TEST_F(CqExtended, PollingFreesReceivesForReposting) {
 }
 
 TEST_F(CqExtended, SendCompletionsTellTheirOperation) {
+  Rule("CQ-07");
   Create(IBV_WC_STANDARD_FLAGS);
   MakeConnection(Side::kRequester);
   ASSERT_EQ(0, PostReceive(link_.responder.get(), 1, {sink_.Sge(0, 64)}));
@@ -177,6 +186,7 @@ TEST_F(CqExtended, SendCompletionsTellTheirOperation) {
 }
 
 TEST_F(CqExtended, ErrorsShowTheirStatusAndRequest) {
+  Rule("CE-14");
   Create(IBV_WC_STANDARD_FLAGS);
   MakeConnection(Side::kRequester);
   SendRequest write = Write(0xfeedface12345678, 8);
@@ -190,6 +200,7 @@ TEST_F(CqExtended, ErrorsShowTheirStatusAndRequest) {
 }
 
 TEST_F(CqExtended, FieldsThatWereNotAskedForHaveNoReader) {
+  Rule("CQ-05");
   Create(0);
   EXPECT_NE(nullptr, cq_ex_->read_opcode);
   EXPECT_NE(nullptr, cq_ex_->read_vendor_err);
@@ -201,6 +212,7 @@ TEST_F(CqExtended, FieldsThatWereNotAskedForHaveNoReader) {
 }
 
 TEST_F(CqExtended, PlainPollWorksOnAnExtendedCq) {
+  Rule("CQ-07");
   Create(IBV_WC_STANDARD_FLAGS);
   MakeConnection(Side::kResponder);
   Deliver(5, 77);

@@ -39,6 +39,7 @@ class CqBasics : public RcTest {
 };
 
 TEST_F(CqBasics, CreateFillsInWhatWasGiven) {
+  Rule("CQ-02");
   int own = 0;
   const Channel channel = MakeChannel(device_);
   const Cq cq = MakeCq(device_, 10, channel.get(), &own);
@@ -51,6 +52,7 @@ TEST_F(CqBasics, CreateFillsInWhatWasGiven) {
 }
 
 TEST_F(CqBasics, SizesAndVectorsOutOfRangeAreRefused) {
+  Rule("CQ-01");
   ExpectRefused(0, 0);
   ExpectRefused(-1, 0);
   ExpectRefused(INT_MIN, 0);
@@ -61,12 +63,14 @@ TEST_F(CqBasics, SizesAndVectorsOutOfRangeAreRefused) {
 }
 
 TEST_F(CqBasics, PollingNothingGivesZero) {
+  Rule("RET-04, CQ-08");
   ibv_wc wc{};
   EXPECT_EQ(0, ibv_poll_cq(requester_cq_.get(), 1, &wc));
   EXPECT_EQ(0, ibv_poll_cq(requester_cq_.get(), 0, &wc));
 }
 
 TEST_F(CqBasics, OnePollTakesAtMostWhatItWasAskedFor) {
+  Rule("CQ-08");
   const Cq cq = MakeCq(device_, 16);
   const Link link = MakeLinkTo(cq.get());
   Complete(link, 5);
@@ -82,6 +86,7 @@ TEST_F(CqBasics, OnePollTakesAtMostWhatItWasAskedFor) {
 }
 
 TEST_F(CqBasics, TheRingIsUsedOverAndOver) {
+  Rule("CQ-08");
   const Cq cq = MakeCq(device_, 3);
   const Link link = MakeLinkTo(cq.get());
   for (uint64_t id = 0; id < 200; ++id) {
@@ -91,6 +96,7 @@ TEST_F(CqBasics, TheRingIsUsedOverAndOver) {
 }
 
 TEST_F(CqBasics, ResizeKeepsUnpolledCompletionsInOrder) {
+  Rule("CQ-10");
   const Cq cq = MakeCq(device_, 8);
   const Link link = MakeLinkTo(cq.get());
   Complete(link, 8);
@@ -114,6 +120,7 @@ TEST_F(CqBasics, ResizeKeepsUnpolledCompletionsInOrder) {
 }
 
 TEST_F(CqBasics, ResizeBelowTheUnpolledCompletionsIsRefused) {
+  Rule("CQ-09");
   const Cq cq = MakeCq(device_, 32);
   const Link link = MakeLinkTo(cq.get());
   Complete(link, 20);
@@ -129,6 +136,7 @@ TEST_F(CqBasics, ResizeBelowTheUnpolledCompletionsIsRefused) {
 }
 
 TEST_F(CqBasics, OneCqServesSendsAndReceivesOfSeveralQps) {
+  Rule("CQ-08");
   const Cq cq = MakeCq(device_, 64);
   QpOptions options;
   options.send_cq = cq.get();
@@ -151,6 +159,7 @@ TEST_F(CqBasics, OneCqServesSendsAndReceivesOfSeveralQps) {
 }
 
 TEST_F(CqBasics, OverrunRaisesCqErrAndStopsItsQps) {
+  Rule("CQ-15");
   const Cq cq = MakeCq(device_, 4);
   QpOptions options = RequesterOptions();
   options.send_cq = cq.get();
@@ -172,6 +181,7 @@ TEST_F(CqBasics, OverrunRaisesCqErrAndStopsItsQps) {
 }
 
 TEST_F(CqBasics, WhatAnErrorLeavesValidNamesTheRequest) {
+  Rule("CE-14");
   const Cq cq = MakeCq(device_, 16);
   const Link link = MakeLinkTo(cq.get());
   SendRequest write = SmallWrite(0x123456789abcdef0);
@@ -182,6 +192,72 @@ TEST_F(CqBasics, WhatAnErrorLeavesValidNamesTheRequest) {
   EXPECT_EQ(IBV_WC_REM_ACCESS_ERR, wc.status);
   EXPECT_EQ(link.requester->qp_num, wc.qp_num);
   EXPECT_STREQ("remote access error", ibv_wc_status_str(wc.status));
+}
+
+// The second queue pair on the CQ learns of it at its next completion at the latest.
+TEST_F(CqBasics, OverrunOfOneQpStopsTheOtherQpsOfTheCqToo) {
+  Rule("CQ-16");
+  const Cq cq = MakeCq(device_, 4);
+  const Link first = MakeLinkTo(cq.get());
+  const Link second = MakeLinkTo(cq.get());
+  const uint32_t count = std::min(64, 2 * (cq->cqe + 1) + 2);
+  for (uint32_t i = 0; i < count; ++i) {
+    ASSERT_EQ(0, PostSend(first.requester.get(), SmallWrite(i)));
+  }
+  EXPECT_TRUE(StaysEmpty(device_, responder_cq_.get()));
+  EXPECT_EQ(IBV_QPS_ERR, StateOf(first.requester.get()));
+  ASSERT_EQ(0, PostSend(second.requester.get(), SmallWrite(0)));
+  const std::vector<ibv_async_event> events = device_.AsyncEvents(kQuiet);
+  ASSERT_EQ(1u, events.size()) << "one event, however many completions are lost";
+  EXPECT_EQ(IBV_EVENT_CQ_ERR, events[0].event_type);
+  EXPECT_EQ(cq.get(), events[0].element.cq);
+  EXPECT_EQ(IBV_QPS_ERR, StateOf(second.requester.get()));
+  EXPECT_EQ(IBV_QPS_RTS, StateOf(first.responder.get())) << "on another CQ";
+}
+
+TEST_F(CqBasics, OverrunByReceivesStopsTheResponder) {
+  Rule("CQ-15");
+  const Cq cq = MakeCq(device_, 4);
+  QpOptions options = ResponderOptions();
+  options.receive_cq = cq.get();
+  const Link link{MakeQp(device_, pd_.get(), RequesterOptions()),
+                  MakeQp(device_, pd_.get(), options)};
+  Connect(device_, link.requester.get(), link.responder.get(), {.timeout = 8, .retry_count = 1});
+  const uint32_t count = std::min(64, 2 * (cq->cqe + 1) + 2);
+  for (uint32_t i = 0; i < count; ++i) {
+    ASSERT_EQ(0, PostReceive(link.responder.get(), i, {sink_.Sge(0, 8)}));
+    ASSERT_EQ(0, PostSend(link.requester.get(), {.wr_id = i, .segments = {source_.Sge(0, 8)}}));
+  }
+  EXPECT_EQ(count, Poll(device_, requester_cq_.get(), count).size());
+  const std::vector<ibv_async_event> events = device_.AsyncEvents(kQuiet);
+  ASSERT_EQ(1u, events.size());
+  EXPECT_EQ(IBV_EVENT_CQ_ERR, events[0].event_type);
+  EXPECT_EQ(IBV_QPS_ERR, StateOf(link.responder.get()));
+}
+
+TEST_F(CqBasics, ResizeToExactlyTheUnpolledCompletionsKeepsThem) {
+  Rule("CQ-10");
+  const Cq cq = MakeCq(device_, 32);
+  const Link link = MakeLinkTo(cq.get());
+  Complete(link, 20);
+  ASSERT_EQ(0, ibv_resize_cq(cq.get(), 20));
+  EXPECT_GE(cq->cqe, 20);
+  const std::vector<ibv_wc> wcs = Poll(device_, cq.get(), 20);
+  ASSERT_EQ(20u, wcs.size());
+  for (uint32_t i = 0; i < 20; ++i) EXPECT_EQ(i, wcs[i].wr_id);
+  EXPECT_TRUE(device_.AsyncEvents(Microseconds(100)).empty());
+}
+
+TEST_F(CqBasics, AnArmedCqStaysArmedThroughAResize) {
+  Rule("CQ-10");
+  const Channel channel = MakeChannel(device_);
+  const Cq cq = MakeCq(device_, 8, channel.get());
+  const Link link = MakeLinkTo(cq.get());
+  ASSERT_EQ(0, ibv_req_notify_cq(cq.get(), 0));
+  ASSERT_EQ(0, ibv_resize_cq(cq.get(), 40));
+  ASSERT_EQ(0, PostSend(link.requester.get(), SmallWrite(1)));
+  ASSERT_EQ(cq.get(), NextCqEvent(device_, channel.get(), kPatience));
+  ibv_ack_cq_events(cq.get(), 1);
 }
 
 }  // namespace

@@ -15,6 +15,7 @@ class DeviceQueries : public testing::Test {
 };
 
 TEST_F(DeviceQueries, TheListNamesTheDeviceAndEndsWithNull) {
+  Rule("DEV-01");
   int count = 0;
   ibv_device** list = ibv_get_device_list(&count);
   ASSERT_NE(nullptr, list);
@@ -31,6 +32,7 @@ TEST_F(DeviceQueries, TheListNamesTheDeviceAndEndsWithNull) {
 }
 
 TEST_F(DeviceQueries, AnOpenDeviceOutlivesTheList) {
+  Rule("DEV-01");
   const Device second;
   EXPECT_NE(device_.context(), second.context());
   EXPECT_STREQ(ibv_get_device_name(device_.context()->device),
@@ -39,6 +41,7 @@ TEST_F(DeviceQueries, AnOpenDeviceOutlivesTheList) {
 }
 
 TEST_F(DeviceQueries, LimitsAreSane) {
+  Rule("DEV-02");
   ibv_device_attr attr{};
   ASSERT_EQ(0, ibv_query_device(device_.context(), &attr));
   EXPECT_NE(0u, attr.node_guid);
@@ -61,6 +64,7 @@ TEST_F(DeviceQueries, LimitsAreSane) {
 }
 
 TEST_F(DeviceQueries, ExtendedQueryAgreesWithThePlainOne) {
+  Rule("DEV-02, DEV-03");
   ibv_device_attr plain{};
   ASSERT_EQ(0, ibv_query_device(device_.context(), &plain));
   ibv_device_attr_ex extended{};
@@ -75,6 +79,7 @@ TEST_F(DeviceQueries, ExtendedQueryAgreesWithThePlainOne) {
 }
 
 TEST_F(DeviceQueries, PortIsActiveAndSane) {
+  Rule("DEV-04");
   const ibv_port_attr& port = device_.port_attributes();
   EXPECT_EQ(IBV_PORT_ACTIVE, port.state);
   EXPECT_GE(port.max_mtu, port.active_mtu);
@@ -88,6 +93,7 @@ TEST_F(DeviceQueries, PortIsActiveAndSane) {
 }
 
 TEST_F(DeviceQueries, PortsThatDoNotExistAreRefused) {
+  Rule("DEV-04");
   ibv_port_attr attr{};
   EXPECT_EQ(EINVAL, ibv_query_port(device_.context(), 0, &attr));
   const int beyond = device_.attributes().phys_port_cnt + 1;
@@ -95,6 +101,7 @@ TEST_F(DeviceQueries, PortsThatDoNotExistAreRefused) {
 }
 
 TEST_F(DeviceQueries, GidTableHasTheGidInUse) {
+  Rule("DEV-08");
   constexpr ibv_gid kNone{};
   EXPECT_NE(0, std::memcmp(&kNone, &device_.gid(), sizeof kNone));
   ibv_gid_entry entry{};
@@ -106,6 +113,7 @@ TEST_F(DeviceQueries, GidTableHasTheGidInUse) {
 }
 
 TEST_F(DeviceQueries, GidsBeyondTheTableAreRefused) {
+  Rule("DEV-06, DEV-08");
   const int length = device_.port_attributes().gid_tbl_len;
   ibv_gid gid{};
   EXPECT_EQ(-1, ibv_query_gid(device_.context(), device_.port(), length, &gid));
@@ -117,6 +125,7 @@ TEST_F(DeviceQueries, GidsBeyondTheTableAreRefused) {
 }
 
 TEST_F(DeviceQueries, EmptyGidSlotsReadAsZeroAndAsNoData) {
+  Rule("DEV-05, DEV-07");
   const int length = device_.port_attributes().gid_tbl_len;
   for (int i = 0; i < length; ++i) {
     ibv_gid_entry entry{};
@@ -134,6 +143,7 @@ TEST_F(DeviceQueries, EmptyGidSlotsReadAsZeroAndAsNoData) {
 }
 
 TEST_F(DeviceQueries, GidTableQueryCountsTheValidEntries) {
+  Rule("DEV-09");
   ibv_gid_entry entries[256] = {};
   const ssize_t count = ibv_query_gid_table(device_.context(), entries, std::size(entries), 0);
   ASSERT_GE(count, 1);
@@ -144,6 +154,7 @@ TEST_F(DeviceQueries, GidTableQueryCountsTheValidEntries) {
 }
 
 TEST_F(DeviceQueries, PkeyTableHasTheDefaultKey) {
+  Rule("DEV-10");
   __be16 pkey = 0;
   ASSERT_EQ(0, ibv_query_pkey(device_.context(), device_.port(), 0, &pkey));
   EXPECT_EQ(0xffff, ntohs(pkey));
@@ -167,6 +178,7 @@ TEST_F(DeviceQueries, RawClockRunsForward) {
 }
 
 TEST_F(DeviceQueries, NoEventMeansEagainOnANonBlockingContext) {
+  Rule("CQ-18");
   ibv_async_event event{};
   errno = 0;
   EXPECT_EQ(-1, ibv_get_async_event(device_.context(), &event));

@@ -135,6 +135,13 @@ uint32_t SrqTest::CountReceivable() {
   }
 }
 
+void SrqTest::ExpectNothingLost(uint32_t completed) {
+  EXPECT_EQ(capacity_, completed + CountReceivable());
+  EXPECT_EQ(0, P(capacity_));
+  EXPECT_EQ(ENOMEM, P(1));
+  EXPECT_EQ(capacity_, CountReceivable());
+}
+
 size_t SrqTest::LimitEvents() {
   const std::vector<ibv_async_event> events = device_.AsyncEvents(kQuiet);
   for (const ibv_async_event& event : events) {

@@ -13,6 +13,9 @@
 
 namespace simhca::conformance {
 
+// Names the rows of rules.md that the running test shows ("CQ-03, CQ-04"); the report repeats them.
+inline void Rule(const char* ids) { testing::Test::RecordProperty("rule", ids); }
+
 // Two connected RC queue pairs: one that a test requests from, one that answers.
 struct Link {
   Qp requester;
@@ -73,6 +76,9 @@ class SrqTest : public RcTest {
   std::vector<uint64_t> SendAndReceive(const Link& link, uint32_t count);
   // How many messages the SRQ still takes: sends on a link of its own until one meets no receive.
   uint32_t CountReceivable();
+  // Every entry is somewhere: `completed` of capacity_ posted ones have completed and the rest can
+  // still be received.  Afterwards the SRQ, then empty, takes capacity_ entries and not one more.
+  void ExpectNothingLost(uint32_t completed);
   // The limit events of the SRQ among all that come within kQuiet; any other is a failure.
   size_t LimitEvents();
 

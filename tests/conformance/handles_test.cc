@@ -50,6 +50,7 @@ class SimulatorOnlyHandles : public SrqTest {
 };
 
 TEST_F(SimulatorOnlyHandles, NullObjectsAreRefusedByTheCallsThatReturnAnError) {
+  Rule("RET-08");
   ibv_device_attr device_attr{};
   ibv_qp_attr qp_attr{};
   ibv_qp_init_attr qp_init{};
@@ -70,6 +71,7 @@ TEST_F(SimulatorOnlyHandles, NullObjectsAreRefusedByTheCallsThatReturnAnError) {
 }
 
 TEST_F(SimulatorOnlyHandles, NullObjectsAreRefusedByTheCallsThatCreate) {
+  Rule("RET-08");
   ibv_srq_init_attr srq_init{};
   ibv_qp_init_attr qp_init{};
   ibv_ah_attr ah_attr{};
@@ -84,6 +86,7 @@ TEST_F(SimulatorOnlyHandles, NullObjectsAreRefusedByTheCallsThatCreate) {
 }
 
 TEST_F(SimulatorOnlyHandles, NullObjectsAreRefusedByTheCallsThatReturnMinusOne) {
+  Rule("RET-08");
   ibv_gid gid{};
   __be16 pkey = 0;
   ibv_async_event event{};
@@ -96,6 +99,7 @@ TEST_F(SimulatorOnlyHandles, NullObjectsAreRefusedByTheCallsThatReturnMinusOne) 
 }
 
 TEST_F(SimulatorOnlyHandles, QpWithoutCqsIsRefused) {
+  Rule("QPC-04");
   ibv_qp_init_attr init{};
   init.qp_type = IBV_QPT_RC;
   init.cap = {1, 1, 1, 1, 0};
@@ -111,6 +115,7 @@ TEST_F(SimulatorOnlyHandles, QpWithoutCqsIsRefused) {
 }
 
 TEST_F(SimulatorOnlyHandles, OverwrittenHandlesAreNotFound) {
+  Rule("LIFE-09");
   constexpr uint32_t kWrong = 0x7ffffff1;
   ibv_srq_attr srq_attr{};
   ibv_qp_attr qp_attr{};
@@ -133,6 +138,7 @@ TEST_F(SimulatorOnlyHandles, OverwrittenHandlesAreNotFound) {
 }
 
 TEST_F(SimulatorOnlyHandles, ErrorsForOverwrittenHandlesAreThoseOfTheKernel) {
+  Rule("LIFE-09");
   constexpr uint32_t kWrong = 0x7ffffff1;
   const uint32_t srq_handle = srq_->handle;
   srq_->handle = kWrong;
@@ -148,6 +154,7 @@ TEST_F(SimulatorOnlyHandles, ErrorsForOverwrittenHandlesAreThoseOfTheKernel) {
 }
 
 TEST_F(SimulatorOnlyHandles, ObjectsUsedWithAnotherContextAreNotFound) {
+  Rule("LIFE-09");
   WithChanged(srq_->context, other_, [&] { return QuerySrq(); });
   WithChanged(srq_->context, other_, [&] { return ibv_destroy_srq(srq_.get()); });
   WithChanged(link_.requester->context, other_, [&] { return QueryQp(); });
@@ -160,6 +167,7 @@ TEST_F(SimulatorOnlyHandles, ObjectsUsedWithAnotherContextAreNotFound) {
 }
 
 TEST_F(SimulatorOnlyHandles, ObjectsOfAnotherContextAreRefusedAtCreation) {
+  Rule("QPC-10");
   ibv_cq* foreign_cq = ibv_create_cq(other_, 4, nullptr, nullptr, 0);
   ASSERT_NE(nullptr, foreign_cq);
   ibv_qp_init_attr init{};
@@ -172,6 +180,7 @@ TEST_F(SimulatorOnlyHandles, ObjectsOfAnotherContextAreRefusedAtCreation) {
 }
 
 TEST_F(SimulatorOnlyHandles, DestroyingTwiceIsRefused) {
+  Rule("LIFE-10");
   const auto refused = [](int result) {
     EXPECT_TRUE(result == ENOENT || result == EINVAL) << result;
   };
@@ -199,6 +208,7 @@ TEST_F(SimulatorOnlyHandles, DestroyingTwiceIsRefused) {
 }
 
 TEST_F(SimulatorOnlyHandles, UseAfterDestroyIsRefused) {
+  Rule("LIFE-10");
   ibv_srq* srq = MakeSrq(pd_.get(), 4).release();
   ibv_qp* qp = MakeQp(device_, pd_.get(), RequesterOptions()).release();
   ASSERT_EQ(0, ibv_destroy_srq(srq));

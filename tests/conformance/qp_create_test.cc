@@ -24,6 +24,7 @@ class QpCreate : public RcTest {
 };
 
 TEST_F(QpCreate, FillsInWhatWasGivenAndWhatWasGranted) {
+  Rule("QPC-08");
   ibv_qp_init_attr init = Init();
   const Qp qp(ibv_create_qp(pd_.get(), &init));
   ASSERT_NE(nullptr, qp);
@@ -46,12 +47,14 @@ TEST_F(QpCreate, FillsInWhatWasGivenAndWhatWasGranted) {
 }
 
 TEST_F(QpCreate, NumbersOfLiveQpsDiffer) {
+  Rule("QPC-08");
   const Qp first = MakeQp(device_, pd_.get(), RequesterOptions());
   const Qp second = MakeQp(device_, pd_.get(), RequesterOptions());
   EXPECT_NE(first->qp_num, second->qp_num);
 }
 
 TEST_F(QpCreate, QueryShowsTheCreationAttributes) {
+  Rule("QPC-08");
   ibv_qp_init_attr init = Init();
   init.sq_sig_all = 1;
   const Qp qp(ibv_create_qp(pd_.get(), &init));
@@ -74,6 +77,7 @@ TEST_F(QpCreate, QueryShowsTheCreationAttributes) {
 }
 
 TEST_F(QpCreate, CapabilitiesAboveTheDeviceLimitsAreRefused) {
+  Rule("QPC-05");
   const uint32_t max_wr = static_cast<uint32_t>(device_.attributes().max_qp_wr) + 1;
   const uint32_t max_sge = static_cast<uint32_t>(device_.attributes().max_sge) + 1;
   ibv_qp_init_attr init = Init();
@@ -100,6 +104,7 @@ TEST_F(QpCreate, CapabilitiesAboveTheDeviceLimitsAreRefused) {
 }
 
 TEST_F(QpCreate, UnknownTypeIsRefused) {
+  Rule("QPC-01");
   ibv_qp_init_attr init = Init();
   init.qp_type = static_cast<ibv_qp_type>(77);
   errno = 0;
@@ -108,6 +113,7 @@ TEST_F(QpCreate, UnknownTypeIsRefused) {
 }
 
 TEST_F(QpCreate, ExtendedCreateWithoutAPdIsRefused) {
+  Rule("QPC-03");
   ibv_qp_init_attr_ex init{};
   init.qp_type = IBV_QPT_RC;
   init.send_cq = requester_cq_.get();
@@ -119,6 +125,7 @@ TEST_F(QpCreate, ExtendedCreateWithoutAPdIsRefused) {
 }
 
 TEST_F(QpCreate, UnknownMaskBitsAndFlagsAreRefused) {
+  Rule("QPC-07");
   ibv_qp_init_attr_ex init{};
   init.qp_type = IBV_QPT_RC;
   init.send_cq = requester_cq_.get();
@@ -133,6 +140,7 @@ TEST_F(QpCreate, UnknownMaskBitsAndFlagsAreRefused) {
 }
 
 TEST_F(QpCreate, WhatAQpUsesCannotBeDestroyed) {
+  Rule("DEV-11, LIFE-01, LIFE-02");
   Pd pd = MakePd(device_);
   Cq send_cq = MakeCq(device_, 4);
   Cq receive_cq = MakeCq(device_, 4);
@@ -155,6 +163,7 @@ TEST_F(QpCreate, WhatAQpUsesCannotBeDestroyed) {
 }
 
 TEST_F(QpCreate, DestroyTakesUnpolledCompletionsAway) {
+  Rule("LIFE-06");
   {
     const Link link = MakeLink();
     ASSERT_EQ(0, PostReceive(link.responder.get(), 1, {sink_.Sge(0, 8)}));
@@ -164,6 +173,7 @@ TEST_F(QpCreate, DestroyTakesUnpolledCompletionsAway) {
 }
 
 TEST_F(QpCreate, AContextWithLiveObjectsCanBeClosed) {
+  Rule("LIFE-08");
   ibv_context* context = ibv_open_device(device_.context()->device);
   ASSERT_NE(nullptr, context);
   ibv_pd* pd = ibv_alloc_pd(context);

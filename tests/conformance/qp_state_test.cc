@@ -2,91 +2,13 @@
 #include <cstring>
 #include <vector>
 
-#include "tests/conformance/fixture.h"
+#include "tests/conformance/qp_states.h"
 
 namespace simhca::conformance {
 namespace {
 
-// One row of the RC state table: the attributes that a transition needs and those it allows.
-struct Transition {
-  ibv_qp_state from;
-  ibv_qp_state to;
-  int required;
-  int optional;
-};
-
-constexpr int kInit = IBV_QP_PKEY_INDEX | IBV_QP_PORT | IBV_QP_ACCESS_FLAGS;
-
-constexpr Transition kTransitions[] = {
-    {IBV_QPS_RESET, IBV_QPS_INIT, kInit, 0},
-    {IBV_QPS_INIT, IBV_QPS_INIT, 0, kInit},
-    {IBV_QPS_INIT, IBV_QPS_RTR, kRtrMask & ~IBV_QP_STATE,
-     IBV_QP_ALT_PATH | IBV_QP_ACCESS_FLAGS | IBV_QP_PKEY_INDEX},
-    {IBV_QPS_RTR, IBV_QPS_RTS, kRtsMask & ~IBV_QP_STATE,
-     IBV_QP_CUR_STATE | IBV_QP_ALT_PATH | IBV_QP_ACCESS_FLAGS | IBV_QP_MIN_RNR_TIMER |
-         IBV_QP_PATH_MIG_STATE},
-    {IBV_QPS_RTS, IBV_QPS_RTS, 0,
-     IBV_QP_CUR_STATE | IBV_QP_ACCESS_FLAGS | IBV_QP_ALT_PATH | IBV_QP_PATH_MIG_STATE |
-         IBV_QP_MIN_RNR_TIMER},
-    {IBV_QPS_RTS, IBV_QPS_SQD, 0, IBV_QP_EN_SQD_ASYNC_NOTIFY},
-    {IBV_QPS_SQD, IBV_QPS_RTS, 0,
-     IBV_QP_CUR_STATE | IBV_QP_ACCESS_FLAGS | IBV_QP_ALT_PATH | IBV_QP_PATH_MIG_STATE |
-         IBV_QP_MIN_RNR_TIMER},
-    {IBV_QPS_SQD, IBV_QPS_SQD, 0,
-     IBV_QP_PORT | IBV_QP_AV | IBV_QP_TIMEOUT | IBV_QP_RETRY_CNT | IBV_QP_RNR_RETRY |
-         IBV_QP_MAX_QP_RD_ATOMIC | IBV_QP_MAX_DEST_RD_ATOMIC | IBV_QP_ALT_PATH |
-         IBV_QP_ACCESS_FLAGS | IBV_QP_PKEY_INDEX | IBV_QP_MIN_RNR_TIMER | IBV_QP_PATH_MIG_STATE},
-};
-
-// Allowed by the table, but dependent on path migration, which not every port has.
-constexpr int kMigration = IBV_QP_ALT_PATH | IBV_QP_PATH_MIG_STATE;
-
-class QpStates : public RcTest {
- protected:
-  QpStates()
-      : qp_(MakeQp(device_, pd_.get(), RequesterOptions())),
-        peer_(MakeQp(device_, pd_.get(), ResponderOptions())) {}
-
-  // All fields valid for any transition.
-  ibv_qp_attr Attributes(ibv_qp_state from, ibv_qp_state to) const {
-    ibv_qp_attr attr = ConnectionAttributes(device_, peer_->qp_num, {});
-    attr.qp_state = to;
-    attr.cur_qp_state = from;
-    attr.path_mig_state = IBV_MIG_MIGRATED;
-    attr.alt_ah_attr = attr.ah_attr;
-    attr.alt_port_num = attr.port_num;
-    attr.alt_timeout = attr.timeout;
-    return attr;
-  }
-
-  // Brings the QP into `state` from wherever it is.
-  void Enter(ibv_qp_state state) {
-    ASSERT_EQ(0, Move(qp_.get(), IBV_QPS_RESET));
-    if (state == IBV_QPS_RESET) return;
-    const ibv_qp_attr attr = ConnectionAttributes(device_, peer_->qp_num, {});
-    const bool beyond = state == IBV_QPS_SQD || state == IBV_QPS_ERR;
-    BringTo(device_, qp_.get(), beyond ? IBV_QPS_RTS : state, attr);
-    if (beyond) {
-      ASSERT_EQ(0, Move(qp_.get(), state));
-    }
-    ASSERT_EQ(state, StateOf(qp_.get()));
-  }
-
-  int Modify(const Transition& transition, int mask) {
-    ibv_qp_attr attr = Attributes(transition.from, transition.to);
-    return ibv_modify_qp(qp_.get(), &attr, mask);
-  }
-
-  Qp qp_;
-  Qp peer_;
-};
-
-std::string Describe(const Transition& transition, int mask) {
-  return std::to_string(transition.from) + " to " + std::to_string(transition.to) + " with mask " +
-         std::to_string(mask);
-}
-
 TEST_F(QpStates, EveryTransitionOfTheTableWorksWithItsRequiredAttributes) {
+  Rule("QPM-08");
   for (const Transition& transition : kTransitions) {
     SCOPED_TRACE(Describe(transition, transition.required));
     Enter(transition.from);
@@ -97,6 +19,7 @@ TEST_F(QpStates, EveryTransitionOfTheTableWorksWithItsRequiredAttributes) {
 }
 
 TEST_F(QpStates, EveryRequiredAttributeIsRequired) {
+  Rule("QPM-09");
   for (const Transition& transition : kTransitions) {
     Enter(transition.from);
     for (int bit = 1; bit <= IBV_QP_DEST_QPN; bit <<= 1) {
@@ -110,6 +33,7 @@ TEST_F(QpStates, EveryRequiredAttributeIsRequired) {
 }
 
 TEST_F(QpStates, EveryOptionalAttributeIsAccepted) {
+  Rule("QPM-10");
   for (const Transition& transition : kTransitions) {
     for (int bit = 1; bit <= IBV_QP_DEST_QPN; bit <<= 1) {
       if ((transition.optional & ~kMigration & bit) == 0) continue;
@@ -122,6 +46,7 @@ TEST_F(QpStates, EveryOptionalAttributeIsAccepted) {
 }
 
 TEST_F(QpStates, AttributesOutsideTheTableAreRefused) {
+  Rule("QPM-11");
   for (const Transition& transition : kTransitions) {
     Enter(transition.from);
     const int allowed = transition.required | transition.optional | IBV_QP_STATE;
@@ -135,6 +60,7 @@ TEST_F(QpStates, AttributesOutsideTheTableAreRefused) {
 }
 
 TEST_F(QpStates, AbsentStateBitMeansTheSameState) {
+  Rule("QPM-14");
   Enter(IBV_QPS_RTS);
   const Transition same = {IBV_QPS_RTS, IBV_QPS_RESET, 0, 0};
   EXPECT_EQ(0, Modify(same, IBV_QP_MIN_RNR_TIMER));
@@ -145,6 +71,7 @@ TEST_F(QpStates, AbsentStateBitMeansTheSameState) {
 }
 
 TEST_F(QpStates, TransitionsOutsideTheTableAreRefused) {
+  Rule("QPM-12");
   constexpr int kAll = kInitMask | kRtrMask | kRtsMask;
   constexpr struct {
     ibv_qp_state from;
@@ -173,6 +100,7 @@ TEST_F(QpStates, TransitionsOutsideTheTableAreRefused) {
 }
 
 TEST_F(QpStates, EveryStateCanBeLeftForReset) {
+  Rule("QPM-13");
   for (const ibv_qp_state state :
        {IBV_QPS_RESET, IBV_QPS_INIT, IBV_QPS_RTR, IBV_QPS_RTS, IBV_QPS_SQD, IBV_QPS_ERR}) {
     SCOPED_TRACE(state);
@@ -184,6 +112,7 @@ TEST_F(QpStates, EveryStateCanBeLeftForReset) {
 }
 
 TEST_F(QpStates, EveryStateButResetCanBeLeftForError) {
+  Rule("QPM-13");
   for (const ibv_qp_state state :
        {IBV_QPS_INIT, IBV_QPS_RTR, IBV_QPS_RTS, IBV_QPS_SQD, IBV_QPS_ERR}) {
     SCOPED_TRACE(state);
@@ -198,12 +127,14 @@ TEST_F(QpStates, EveryStateButResetCanBeLeftForError) {
 }
 
 TEST_F(QpStates, MaskBitsBeyondTheStandardOnesAreNotSupported) {
+  Rule("QPM-01");
   Enter(IBV_QPS_RTS);
   ibv_qp_attr attr = Attributes(IBV_QPS_RTS, IBV_QPS_RTS);
   EXPECT_EQ(EOPNOTSUPP, ibv_modify_qp(qp_.get(), &attr, IBV_QP_STATE | 1 << 26));
 }
 
 TEST_F(QpStates, ValuesOutOfRangeAreRefusedAndChangeNothing) {
+  Rule("QPM-02, QPM-18");
   ibv_qp_attr attr = Attributes(IBV_QPS_RESET, IBV_QPS_INIT);
   Enter(IBV_QPS_RESET);
   for (const int port : {0, device_.attributes().phys_port_cnt + 1}) {
@@ -231,6 +162,7 @@ TEST_F(QpStates, ValuesOutOfRangeAreRefusedAndChangeNothing) {
 }
 
 TEST_F(QpStates, AlternatePathIsRefusedOnEthernet) {
+  Rule("QPM-05");
   if (device_.port_attributes().link_layer != IBV_LINK_LAYER_ETHERNET) {
     GTEST_SKIP() << "the port is InfiniBand";
   }
@@ -241,6 +173,7 @@ TEST_F(QpStates, AlternatePathIsRefusedOnEthernet) {
 }
 
 TEST_F(QpStates, QueryShowsWhatWasSet) {
+  Rule("QPM-23");
   const ConnectOptions options{.mtu = IBV_MTU_512,
                                .rnr_retry = 5,
                                .min_rnr_timer = 17,
@@ -281,6 +214,7 @@ TEST_F(QpStates, QueryShowsWhatWasSet) {
 }
 
 TEST_F(QpStates, PacketNumbersAreCutTo24Bits) {
+  Rule("QPM-07");
   ibv_qp_attr attr = ConnectionAttributes(device_, peer_->qp_num, {});
   attr.rq_psn = 0xff123456;
   attr.sq_psn = 0xff654321;
@@ -292,6 +226,7 @@ TEST_F(QpStates, PacketNumbersAreCutTo24Bits) {
 }
 
 TEST_F(QpStates, ReadyToSendCanChangeItsAccessFlags) {
+  Rule("QPM-24");
   const Link link = MakeLink();
   ibv_qp_attr attr{};
   attr.qp_access_flags = IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_READ;

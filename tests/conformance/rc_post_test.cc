@@ -32,6 +32,7 @@ class RcPost : public RcTest {
 };
 
 TEST_F(RcPost, SendQueueTakesWhatWasGrantedAndFreesASlotAtThePoll) {
+  Rule("POST-08");
   const Link link = MakeSmallLink(8, 8);
   const uint32_t slots = requester_cap_.max_send_wr;
   for (uint32_t i = 0; i < slots; ++i) {
@@ -47,6 +48,7 @@ TEST_F(RcPost, SendQueueTakesWhatWasGrantedAndFreesASlotAtThePoll) {
 }
 
 TEST_F(RcPost, SlotsOfUnsignalledSendsAreFreeWithTheNextPolledCompletion) {
+  Rule("POST-08");
   const Link link = MakeSmallLink(8, 8);
   const uint32_t slots = requester_cap_.max_send_wr;
   for (uint32_t round = 0; round < 3; ++round) {
@@ -60,6 +62,7 @@ TEST_F(RcPost, SlotsOfUnsignalledSendsAreFreeWithTheNextPolledCompletion) {
 }
 
 TEST_F(RcPost, ReceiveQueueTakesWhatWasGrantedAndFreesASlotAtThePoll) {
+  Rule("POST-08");
   const Link link = MakeSmallLink(8, 8);
   const uint32_t slots = responder_cap_.max_recv_wr;
   for (uint32_t i = 0; i < slots; ++i) {
@@ -74,6 +77,7 @@ TEST_F(RcPost, ReceiveQueueTakesWhatWasGrantedAndFreesASlotAtThePoll) {
 }
 
 TEST_F(RcPost, SendListStopsAtTheFirstBadRequest) {
+  Rule("POST-01, POST-09");
   const Link link = MakeLink();
   for (uint64_t id = 0; id < 5; ++id) {
     ASSERT_EQ(0, PostReceive(link.responder.get(), id, {sink_.Sge(0, 64)}));
@@ -98,6 +102,7 @@ TEST_F(RcPost, SendListStopsAtTheFirstBadRequest) {
 }
 
 TEST_F(RcPost, ReceiveListStopsAtTheFirstBadRequest) {
+  Rule("POST-01, POST-09");
   const Link link = MakeLink();
   ibv_qp_attr attr{};
   ibv_qp_init_attr init{};
@@ -118,6 +123,7 @@ TEST_F(RcPost, ReceiveListStopsAtTheFirstBadRequest) {
 }
 
 TEST_F(RcPost, ReceiveListLongerThanTheQueueStopsWhereItIsFull) {
+  Rule("POST-07");
   const Link link = MakeSmallLink(8, 8);
   const uint32_t slots = responder_cap_.max_recv_wr;
   ReceiveChain chain(slots + 3, {sink_.Sge(0, 64)});
@@ -127,6 +133,7 @@ TEST_F(RcPost, ReceiveListLongerThanTheQueueStopsWhereItIsFull) {
 }
 
 TEST_F(RcPost, BadWrIsUntouchedOnSuccess) {
+  Rule("POST-03");
   const Link link = MakeLink();
   SendRequest request = SmallWrite(1, IBV_SEND_SIGNALED);
   ibv_send_wr wr = MakeSendWr(request);
@@ -142,6 +149,7 @@ TEST_F(RcPost, BadWrIsUntouchedOnSuccess) {
 }
 
 TEST_F(RcPost, InlineDataLongerThanGrantedIsRefused) {
+  Rule("POST-10");
   const Link link = MakeSmallLink(8, 8);
   SendRequest request = SmallWrite(1, IBV_SEND_SIGNALED | IBV_SEND_INLINE);
   request.segments = {source_.Sge(0, requester_cap_.max_inline_data)};
@@ -155,6 +163,7 @@ TEST_F(RcPost, InlineDataLongerThanGrantedIsRefused) {
 }
 
 TEST_F(RcPost, OperationsThatAnRcQpDoesNotKnowAreRefusedOnTheDefaultProfile) {
+  Rule("POST-05");
   if (!device_.generic()) GTEST_SKIP() << "other devices check only the range";
   const Link link = MakeLink();
   SendRequest request = SmallWrite(1, IBV_SEND_SIGNALED);
@@ -167,11 +176,108 @@ TEST_F(RcPost, OperationsThatAnRcQpDoesNotKnowAreRefusedOnTheDefaultProfile) {
 }
 
 TEST_F(RcPost, InlineReadIsRefusedOnTheDefaultProfile) {
+  Rule("POST-11");
   if (!device_.generic()) GTEST_SKIP() << "other devices do not check this";
   const Link link = MakeLink();
   SendRequest request = SmallWrite(1, IBV_SEND_SIGNALED | IBV_SEND_INLINE);
   request.opcode = IBV_WR_RDMA_READ;
   EXPECT_EQ(EINVAL, PostSend(link.requester.get(), request));
+}
+
+// A request that is bad in two ways is refused for the first: operation, room, segments.
+TEST_F(RcPost, AFullQueueIsReportedBeforeTooManySegments) {
+  Rule("POST-04");
+  const Link link = MakeSmallLink(8, 8);
+  ASSERT_EQ(0, Move(link.requester.get(), IBV_QPS_SQD));
+  for (uint32_t i = 0; i < requester_cap_.max_send_wr; ++i) {
+    ASSERT_EQ(0, PostSend(link.requester.get(), SmallWrite(i, 0)));
+  }
+  for (uint32_t i = 0; i < responder_cap_.max_recv_wr; ++i) {
+    ASSERT_EQ(0, PostReceive(link.responder.get(), i, {sink_.Sge(0, 8)}));
+  }
+  SendRequest request = SmallWrite(1, IBV_SEND_SIGNALED);
+  request.segments.assign(requester_cap_.max_send_sge + 1, source_.Sge(0, 1));
+  EXPECT_EQ(ENOMEM, PostSend(link.requester.get(), request));
+  const std::vector<ibv_sge> segments(responder_cap_.max_recv_sge + 1, sink_.Sge(0, 1));
+  EXPECT_EQ(ENOMEM, PostReceive(link.responder.get(), 1, segments));
+  request.opcode = static_cast<ibv_wr_opcode>(99);
+  EXPECT_EQ(EINVAL, PostSend(link.requester.get(), request));
+}
+
+TEST_F(RcPost, NegativeNumbersOfSegmentsAreRefusedOnTheSimulator) {
+  Rule("POST-09");
+  if (!device_.simulated()) GTEST_SKIP() << "devices differ";
+  const Link link = MakeLink();
+  ibv_send_wr send{};
+  send.num_sge = -1;
+  ibv_send_wr* bad_send = nullptr;
+  EXPECT_EQ(EINVAL, ibv_post_send(link.requester.get(), &send, &bad_send));
+  EXPECT_EQ(&send, bad_send);
+  ibv_recv_wr receive{};
+  receive.num_sge = -1;
+  ibv_recv_wr* bad_receive = nullptr;
+  EXPECT_EQ(EINVAL, ibv_post_recv(link.responder.get(), &receive, &bad_receive));
+  EXPECT_EQ(&receive, bad_receive);
+}
+
+TEST_F(RcPost, NothingBehindABadRequestIsLookedAt) {
+  Rule("POST-02");
+  const Link link = MakeLink();
+  ibv_qp_attr attr{};
+  ibv_qp_init_attr init{};
+  ASSERT_EQ(0, ibv_query_qp(link.requester.get(), &attr, IBV_QP_CAP, &init));
+  SendRequest request{.segments = std::vector<ibv_sge>(init.cap.max_send_sge + 1)};
+  ibv_send_wr send = MakeSendWr(request);
+  send.next = reinterpret_cast<ibv_send_wr*>(8);  // whoever reads it dies
+  ibv_send_wr* bad_send = nullptr;
+  EXPECT_NE(0, ibv_post_send(link.requester.get(), &send, &bad_send));
+  EXPECT_EQ(&send, bad_send);
+  std::vector<ibv_sge> segments(init.cap.max_recv_sge + 1);
+  ibv_recv_wr receive{};
+  receive.next = reinterpret_cast<ibv_recv_wr*>(8);
+  receive.sg_list = segments.data();
+  receive.num_sge = static_cast<int>(segments.size());
+  ibv_recv_wr* bad_receive = nullptr;
+  EXPECT_EQ(EINVAL, ibv_post_recv(link.requester.get(), &receive, &bad_receive));
+  EXPECT_EQ(&receive, bad_receive);
+}
+
+TEST_F(RcPost, SendListLongerThanTheQueueStopsWhereItIsFull) {
+  Rule("POST-07");
+  const Link link = MakeSmallLink(8, 8);
+  const uint32_t slots = requester_cap_.max_send_wr;
+  SendRequest request = SmallWrite(5, IBV_SEND_SIGNALED);
+  std::vector<ibv_send_wr> wrs(slots + 3, MakeSendWr(request));
+  for (uint32_t i = 0; i + 1 < wrs.size(); ++i) wrs[i].next = &wrs[i + 1];
+  ibv_send_wr* bad = nullptr;
+  EXPECT_EQ(ENOMEM, ibv_post_send(link.requester.get(), wrs.data(), &bad));
+  EXPECT_EQ(&wrs[slots], bad);
+  EXPECT_EQ(slots, Poll(device_, requester_cq_.get(), slots + 1, kQuiet).size());
+}
+
+TEST_F(RcPost, AnOperationTheDeviceLacksStopsTheListToo) {
+  Rule("POST-01, POST-06");
+  if (!device_.generic()) GTEST_SKIP() << "other devices have it";
+  const Link link = MakeLink();
+  SendRequest request = SmallWrite(1, IBV_SEND_SIGNALED);
+  std::vector<ibv_send_wr> wrs(3, MakeSendWr(request));
+  wrs[0].next = &wrs[1];
+  wrs[1].next = &wrs[2];
+  wrs[1].opcode = IBV_WR_LOCAL_INV;
+  ibv_send_wr* bad = nullptr;
+  EXPECT_EQ(EOPNOTSUPP, ibv_post_send(link.requester.get(), wrs.data(), &bad));
+  EXPECT_EQ(&wrs[1], bad);
+  EXPECT_EQ(1u, Poll(device_, requester_cq_.get(), 2, kQuiet).size());
+}
+
+TEST_F(RcPost, EmptyListsAreFine) {
+  Rule("POST-03");
+  const Link link = MakeLink();
+  ibv_send_wr* bad_send = nullptr;
+  ibv_recv_wr* bad_receive = nullptr;
+  EXPECT_EQ(0, ibv_post_send(link.requester.get(), nullptr, &bad_send));
+  EXPECT_EQ(0, ibv_post_recv(link.responder.get(), nullptr, &bad_receive));
+  EXPECT_TRUE(StaysEmpty(device_, requester_cq_.get()));
 }
 
 // Which posts a state allows.
@@ -190,6 +296,7 @@ class RcPostInState : public RcPost {
 };
 
 TEST_F(RcPostInState, ResetAllowsNeither) {
+  Rule("ST-01");
   ExpectRefusedPost(device_, PostSend(qp_.get(), SmallWrite(1, IBV_SEND_SIGNALED)));
   SendRequest request = SmallWrite(1, IBV_SEND_SIGNALED);
   ibv_send_wr wr = MakeSendWr(request);
@@ -200,6 +307,7 @@ TEST_F(RcPostInState, ResetAllowsNeither) {
 }
 
 TEST_F(RcPostInState, InitAllowsReceivesAndKeepsThem) {
+  Rule("ST-02");
   Enter(IBV_QPS_INIT);
   ExpectRefusedPost(device_, PostSend(qp_.get(), SmallWrite(1, IBV_SEND_SIGNALED)));
   ASSERT_EQ(0, PostReceive(qp_.get(), 5, {source_.Sge(0, 8)}));
@@ -214,12 +322,14 @@ TEST_F(RcPostInState, InitAllowsReceivesAndKeepsThem) {
 }
 
 TEST_F(RcPostInState, ReadyToReceiveAllowsReceivesOnly) {
+  Rule("ST-03");
   Enter(IBV_QPS_RTR);
   ExpectRefusedPost(device_, PostSend(qp_.get(), SmallWrite(1, IBV_SEND_SIGNALED)));
   EXPECT_EQ(0, PostReceive(qp_.get(), 5, {source_.Sge(0, 8)}));
 }
 
 TEST_F(RcPostInState, SendsPostedInSendQueueDrainedStartWithReadyToSend) {
+  Rule("ST-06");
   Enter(IBV_QPS_RTS);
   BringTo(device_, peer_.get(), IBV_QPS_RTS, ConnectionAttributes(device_, qp_->qp_num, {}));
   ASSERT_EQ(0, Move(qp_.get(), IBV_QPS_SQD));
@@ -234,6 +344,7 @@ TEST_F(RcPostInState, SendsPostedInSendQueueDrainedStartWithReadyToSend) {
 }
 
 TEST_F(RcPostInState, SendQueueDrainedRaisesItsEventWhenAsked) {
+  Rule("ST-08");
   Enter(IBV_QPS_RTS);
   BringTo(device_, peer_.get(), IBV_QPS_RTS, ConnectionAttributes(device_, qp_->qp_num, {}));
   ASSERT_EQ(0, PostSend(qp_.get(), SmallWrite(1, IBV_SEND_SIGNALED)));

@@ -52,6 +52,7 @@ TEST_F(RcRdma, ReadScattersIntoSegments) {
 }
 
 TEST_F(RcRdma, InlineWriteTakesItsDataAtThePost) {
+  Rule("POST-12");
   const Link link = MakeLink();
   source_.Fill(3, 0, 48);
   SendRequest write = Write(0, 0, 48);
@@ -123,6 +124,7 @@ TEST_F(RcRdma, FencedSendCarriesWhatAReadBeforeItBrought) {
 }
 
 TEST_F(RcRdma, RemoteAddressesCountFromTheIovaOfTheRegion) {
+  Rule("MR-06");
   const Link link = MakeLink();
   std::vector<std::byte> memory(4096);
   // The place within the page has to be the same.
@@ -144,6 +146,7 @@ TEST_F(RcRdma, RemoteAddressesCountFromTheIovaOfTheRegion) {
 }
 
 TEST_F(RcRdma, LengthZeroChecksNeitherKeyNorAddress) {
+  Rule("POST-15");
   const Link link = MakeLink();
   for (const ibv_wr_opcode opcode : {IBV_WR_RDMA_WRITE, IBV_WR_RDMA_READ}) {
     SendAndExpectSuccess(link.requester.get(),
@@ -191,28 +194,33 @@ class RcRemoteAccess : public RcRdma {
 };
 
 TEST_F(RcRemoteAccess, UnknownKey) {
+  Rule("CE-07");
   SendRequest request = Write(0, 0, 100);
   request.rkey ^= 0x5500;
   ExpectBothRefused(request);
 }
 
 TEST_F(RcRemoteAccess, RangePastTheEndOfTheRegion) {
+  Rule("CE-07");
   ExpectBothRefused(Write(0, sink_.size() - 99, 100));
 }
 
 TEST_F(RcRemoteAccess, RangeBeforeTheRegion) {
+  Rule("CE-07");
   SendRequest request = Write(0, 0, 100);
   request.remote_address -= 1;
   ExpectBothRefused(request);
 }
 
 TEST_F(RcRemoteAccess, RangeThatWrapsAroundTheAddressSpace) {
+  Rule("CE-07");
   SendRequest request = Write(0, 0, 100);
   request.remote_address = UINT64_MAX - 50;
   ExpectBothRefused(request);
 }
 
 TEST_F(RcRemoteAccess, RegionOfAnotherProtectionDomain) {
+  Rule("CE-07");
   const Pd other = MakePd(device_);
   Buffer buffer(other.get(), 4096);
   SendRequest request = Write(0, 0, 100);
@@ -223,6 +231,7 @@ TEST_F(RcRemoteAccess, RegionOfAnotherProtectionDomain) {
 }
 
 TEST_F(RcRemoteAccess, RegionThatWasDeregistered) {
+  Rule("MR-10, CE-07");
   SendRequest request = Write(0, 0, 100);
   {
     const Mr gone = Register(pd_.get(), {sink_.data(), sink_.size()});
@@ -232,6 +241,7 @@ TEST_F(RcRemoteAccess, RegionThatWasDeregistered) {
 }
 
 TEST_F(RcRemoteAccess, RegionWithoutRemoteWrite) {
+  Rule("CE-07");
   const Mr mr = Register(pd_.get(), {sink_.data(), sink_.size()},
                          IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_READ);
   SendRequest request = Write(0, 0, 100);
@@ -240,6 +250,7 @@ TEST_F(RcRemoteAccess, RegionWithoutRemoteWrite) {
 }
 
 TEST_F(RcRemoteAccess, RegionWithoutRemoteRead) {
+  Rule("CE-07");
   const Mr mr = Register(pd_.get(), {sink_.data(), sink_.size()},
                          IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE);
   SendRequest request = Read(0, 0, 100);
@@ -248,16 +259,19 @@ TEST_F(RcRemoteAccess, RegionWithoutRemoteRead) {
 }
 
 TEST_F(RcRemoteAccess, QpThatDoesNotAllowWrites) {
+  Rule("CE-08");
   const ConnectOptions options{.access = IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_READ};
   ExpectRefused(MakeLink(options), Write(0, 0, 100), kInvalidRequest);
 }
 
 TEST_F(RcRemoteAccess, QpThatDoesNotAllowReads) {
+  Rule("CE-08");
   const ConnectOptions options{.access = IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE};
   ExpectRefused(MakeLink(options), Read(0, 0, 100), kInvalidRequest);
 }
 
 TEST_F(RcRemoteAccess, OtherConnectionsOfTheDeviceWorkOn) {
+  Rule("CE-07");
   const Link healthy = MakeLink();
   SendRequest request = Write(0, 0, 100);
   request.rkey ^= 0x5500;

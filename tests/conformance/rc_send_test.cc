@@ -9,6 +9,7 @@ namespace {
 using RcSend = RcTest;
 
 TEST_F(RcSend, CompletionsDescribeTheMessageOnBothSides) {
+  Rule("ST-04");
   const Link link = MakeLink();
   source_.Fill(1, 0, 100);
   ASSERT_EQ(0, PostReceive(link.responder.get(), 11, {sink_.Sge(0, 200)}));
@@ -43,6 +44,7 @@ TEST_F(RcSend, ImmediateDataArrivesAsGiven) {
 }
 
 TEST_F(RcSend, BothDirectionsOfAConnectionWork) {
+  Rule("ST-04");
   const Link link = MakeLink();
   source_.Fill(1, 0, 64);
   sink_.Fill(2, 0, 64);
@@ -86,6 +88,7 @@ TEST_F(RcSend, SegmentsAreGatheredAndScatteredInOrder) {
 }
 
 TEST_F(RcSend, SegmentsOfLengthZeroAreSkipped) {
+  Rule("POST-15");
   const Link link = MakeLink();
   source_.Fill(7, 0, 60);
   ASSERT_EQ(0, PostReceive(link.responder.get(), 1,
@@ -99,6 +102,7 @@ TEST_F(RcSend, SegmentsOfLengthZeroAreSkipped) {
 }
 
 TEST_F(RcSend, MessageWithoutBytesArrives) {
+  Rule("POST-15");
   const Link link = MakeLink();
   ASSERT_EQ(0, PostReceive(link.responder.get(), 1, {sink_.Sge(0, 30)}));
   SendAndExpectSuccess(link.requester.get(), {.wr_id = 5});
@@ -109,6 +113,7 @@ TEST_F(RcSend, MessageWithoutBytesArrives) {
 }
 
 TEST_F(RcSend, OnlySignalledSendsComplete) {
+  Rule("POST-19");
   const Link link = MakeLink();
   for (uint64_t id = 0; id < 8; ++id) {
     ASSERT_EQ(0, PostReceive(link.responder.get(), id, {sink_.Sge(0, 32)}));
@@ -123,6 +128,7 @@ TEST_F(RcSend, OnlySignalledSendsComplete) {
 }
 
 TEST_F(RcSend, SqSigAllMakesEverySendComplete) {
+  Rule("POST-19");
   QpOptions options = RequesterOptions();
   options.signal_all = true;
   const Link link{MakeQp(device_, pd_.get(), options),
@@ -172,6 +178,7 @@ TEST_F(RcSend, PacketNumbersWrapAround) {
 }
 
 TEST_F(RcCases, Row39InlineDataIsTakenAtThePostWithOrWithoutAKey) {
+  Rule("POST-12");
   const Link link = MakeLink();
   for (const uint32_t lkey : {source_.lkey(), 0u, 0xdeadbeefu}) {
     SCOPED_TRACE(lkey);
@@ -190,6 +197,7 @@ TEST_F(RcCases, Row39InlineDataIsTakenAtThePostWithOrWithoutAKey) {
 }
 
 TEST_F(RcCases, Row39InlineDataFromUnregisteredMemoryOfSeveralSegments) {
+  Rule("POST-12");
   const Link link = MakeLink();
   uint8_t first[5] = {1, 2, 3, 4, 5};
   uint8_t second[30];
@@ -208,6 +216,7 @@ TEST_F(RcCases, Row39InlineDataFromUnregisteredMemoryOfSeveralSegments) {
 }
 
 TEST_F(RcCases, Row40SuccessOfASendMeansThatTheDataIsInPlace) {
+  Rule("CE-17");
   const Link link = MakeLink();
   for (uint32_t round = 0; round < 50; ++round) {
     const size_t length = 1 + (round * 1237) % 20000;
@@ -221,6 +230,7 @@ TEST_F(RcCases, Row40SuccessOfASendMeansThatTheDataIsInPlace) {
 }
 
 TEST_F(RcCases, Row40SuccessOfAWriteMeansThatTheDataIsInPlace) {
+  Rule("CE-17");
   const Link link = MakeLink();
   for (uint32_t round = 0; round < 50; ++round) {
     const size_t length = 1 + (round * 1237) % 20000;

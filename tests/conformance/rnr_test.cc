@@ -31,6 +31,7 @@ class Rnr : public SrqCases {
 };
 
 TEST_F(Rnr, Row24TimerCodeZeroStallsTheSenderFor655Milliseconds) {
+  Rule("QPM-25");
   CreateSrq(4);
   const Link link = MakeLink({.rnr_retry = 7, .min_rnr_timer = 0}, srq_.get());
   source_.Fill(1, 0, kSlotBytes);
@@ -43,6 +44,7 @@ TEST_F(Rnr, Row24TimerCodeZeroStallsTheSenderFor655Milliseconds) {
 }
 
 TEST_F(Rnr, Row25TimerCode12DeliversAtTheNextMultipleOf640Microseconds) {
+  Rule("QPM-25");
   CreateSrq(4);
   const Link link = MakeLink({.rnr_retry = 7, .min_rnr_timer = 12}, srq_.get());
   const Nanoseconds elapsed = DeliveryTime(link);
@@ -52,6 +54,7 @@ TEST_F(Rnr, Row25TimerCode12DeliversAtTheNextMultipleOf640Microseconds) {
 }
 
 TEST_F(Rnr, Row26RetryCountZeroFailsAtOnceAtTheSenderOnly) {
+  Rule("CE-10");
   CreateSrq(4);
   const Link link = MakeLink({.rnr_retry = 0, .min_rnr_timer = 0}, srq_.get());
   const Nanoseconds start = device_.Now();
@@ -69,6 +72,7 @@ TEST_F(Rnr, Row26RetryCountZeroFailsAtOnceAtTheSenderOnly) {
 }
 
 TEST_F(Rnr, Row26TheRestOfTheSendQueueIsFlushedInOrder) {
+  Rule("CE-13");
   CreateSrq(4);
   const Link link = MakeLink({.rnr_retry = 0}, srq_.get());
   ASSERT_EQ(0, P(2));
@@ -92,6 +96,7 @@ TEST_F(Rnr, Row26TheRestOfTheSendQueueIsFlushedInOrder) {
 }
 
 TEST_F(Rnr, Row27RetryCountIsSpentExactlyBeforeTheError) {
+  Rule("CE-11");
   CreateSrq(4);
   for (uint8_t retries = 1; retries <= 6; ++retries) {
     SCOPED_TRACE(static_cast<int>(retries));
@@ -107,6 +112,7 @@ TEST_F(Rnr, Row27RetryCountIsSpentExactlyBeforeTheError) {
 }
 
 TEST_F(Rnr, RetryCountIsRefilledByProgress) {
+  Rule("CE-10");
   CreateSrq(4);
   // A long timer, so that a busy machine does not make this program late by two of them.
   const Link link = MakeLink({.rnr_retry = 2, .min_rnr_timer = 27}, srq_.get());  // 122.88 ms
@@ -120,6 +126,7 @@ TEST_F(Rnr, RetryCountIsRefilledByProgress) {
 }
 
 TEST_F(Rnr, RetryCountSevenNeverGivesUp) {
+  Rule("CE-10");
   CreateSrq(4);
   const Link link = MakeLink({.rnr_retry = 7, .min_rnr_timer = 1}, srq_.get());
   ASSERT_EQ(0, PostSend(link.requester.get(), {.segments = {source_.Sge(0, 32)}}));
@@ -130,6 +137,7 @@ TEST_F(Rnr, RetryCountSevenNeverGivesUp) {
 }
 
 TEST_F(Rnr, TheTimerIsTheResponders) {
+  Rule("QPM-25");
   CreateSrq(4);
   const Link link{MakeQp(device_, pd_.get(), RequesterOptions()),
                   MakeQp(device_, pd_.get(), ResponderOptions(srq_.get()))};
@@ -146,6 +154,7 @@ TEST_F(Rnr, TheTimerIsTheResponders) {
 }
 
 TEST_F(Rnr, AReceiveIsNotKeptForTheSenderThatWasRefused) {
+  Rule("CE-10");
   CreateSrq(4);
   const Link stalled = MakeLink({.min_rnr_timer = 0}, srq_.get());
   const Link other = MakeLink({.min_rnr_timer = 12}, srq_.get());
@@ -163,6 +172,7 @@ TEST_F(Rnr, AReceiveIsNotKeptForTheSenderThatWasRefused) {
 }
 
 TEST_F(Rnr, MessagesBehindARefusedOneKeepTheirOrder) {
+  Rule("CE-10");
   CreateSrq(8);
   const Link link = MakeLink({.min_rnr_timer = 12}, srq_.get());
   for (uint32_t i = 0; i < 6; ++i) {
@@ -182,6 +192,7 @@ TEST_F(Rnr, MessagesBehindARefusedOneKeepTheirOrder) {
 class RetryExhaustion : public RcTest {};
 
 TEST_F(RetryExhaustion, PeerInResetCostsEveryRetryAndThenFails) {
+  Rule("ST-05, CE-12");
   const Link link{MakeQp(device_, pd_.get(), RequesterOptions()),
                   MakeQp(device_, pd_.get(), ResponderOptions())};
   constexpr uint8_t kRetries = 3;
@@ -209,6 +220,7 @@ TEST_F(RetryExhaustion, PeerInResetCostsEveryRetryAndThenFails) {
 }
 
 TEST_F(RetryExhaustion, PeerInErrorIsNoticedOnlyByTheRetries) {
+  Rule("ST-13");
   const Link link = MakeLink({.timeout = 8, .retry_count = 1});
   ASSERT_EQ(0, Move(link.responder.get(), IBV_QPS_ERR));
   EXPECT_EQ(IBV_QPS_RTS, StateOf(link.requester.get())) << "the peer is told nothing";
@@ -217,6 +229,7 @@ TEST_F(RetryExhaustion, PeerInErrorIsNoticedOnlyByTheRetries) {
 }
 
 TEST_F(RetryExhaustion, PeerThatWasDestroyedIsNoticedByTheRetries) {
+  Rule("CE-12");
   Link link = MakeLink({.timeout = 8, .retry_count = 1});
   link.responder.reset();
   ASSERT_EQ(0, PostSend(link.requester.get(), {.segments = {source_.Sge(0, 32)}}));
@@ -224,6 +237,7 @@ TEST_F(RetryExhaustion, PeerThatWasDestroyedIsNoticedByTheRetries) {
 }
 
 TEST_F(RetryExhaustion, ARetryThatIsAnsweredInTimeSucceeds) {
+  Rule("ST-05");
   const Link link{MakeQp(device_, pd_.get(), RequesterOptions()),
                   MakeQp(device_, pd_.get(), ResponderOptions())};
   const ConnectOptions options{.timeout = 14, .retry_count = 7};  // 67 ms each

@@ -15,6 +15,7 @@ ibv_srq* TryCreateSrq(ibv_pd* pd, uint32_t max_wr, uint32_t max_sge) {
 }
 
 TEST_F(SrqCases, Row01QpOnAnSrqIgnoresReceiveCapabilities) {
+  Rule("QPC-06");
   CreateSrq(16);
   QpOptions options = ResponderOptions(srq_.get());
   options.cap.max_recv_wr = 1u << 20;
@@ -24,6 +25,7 @@ TEST_F(SrqCases, Row01QpOnAnSrqIgnoresReceiveCapabilities) {
 }
 
 TEST_F(SrqCases, Row06MaxWrZeroSucceedsOrIsRefusedClearly) {
+  Rule("SRQ-03");
   ibv_srq_init_attr init{};
   init.attr.max_wr = 0;
   init.attr.max_sge = 1;
@@ -42,6 +44,7 @@ TEST_F(SrqCases, Row06MaxWrZeroSucceedsOrIsRefusedClearly) {
 }
 
 TEST_F(SrqCases, Row07SizesAboveTheDeviceLimitsAreRefused) {
+  Rule("SRQ-02");
   const uint32_t max_wr = device_.attributes().max_srq_wr;
   const uint32_t max_sge = device_.attributes().max_srq_sge;
   EXPECT_EQ(nullptr, TryCreateSrq(pd_.get(), 0x80000000u, 1));
@@ -55,6 +58,7 @@ TEST_F(SrqCases, Row07SizesAboveTheDeviceLimitsAreRefused) {
 }
 
 TEST_F(SrqTest, TheDeviceLimitsThemselvesAreGranted) {
+  Rule("SRQ-01");
   const uint32_t max_wr = device_.attributes().max_srq_wr;
   const uint32_t max_sge = device_.attributes().max_srq_sge;
   ibv_srq_attr granted{};
@@ -65,6 +69,7 @@ TEST_F(SrqTest, TheDeviceLimitsThemselvesAreGranted) {
 }
 
 TEST_F(SrqCases, Row08ExactlyTheGrantedNumberOfReceivesCanBePosted) {
+  Rule("SRQ-01");
   for (const uint32_t asked : {1u, 2u, 10u, 15u, 16u, 100u, 1000u}) {
     SCOPED_TRACE(asked);
     CreateSrq(asked);
@@ -75,6 +80,7 @@ TEST_F(SrqCases, Row08ExactlyTheGrantedNumberOfReceivesCanBePosted) {
 }
 
 TEST_F(SrqCases, Row15ExtendedCreateFillsInWhatWasGiven) {
+  Rule("SRQ-01");
   int own = 0;
   ibv_srq_init_attr_ex init{};
   init.srq_context = &own;
@@ -93,6 +99,7 @@ TEST_F(SrqCases, Row15ExtendedCreateFillsInWhatWasGiven) {
 }
 
 TEST_F(SrqTest, PlainCreateFillsInWhatWasGiven) {
+  Rule("SRQ-01");
   int own = 0;
   ibv_srq_init_attr init{};
   init.srq_context = &own;
@@ -109,6 +116,7 @@ TEST_F(SrqTest, PlainCreateFillsInWhatWasGiven) {
 }
 
 TEST_F(SrqCases, Row16UnknownMaskBitsAreRefused) {
+  Rule("SRQ-04");
   for (const uint32_t bit : {1u << 5, 1u << 20, 1u << 31}) {
     SCOPED_TRACE(bit);
     ibv_srq_init_attr_ex init{};
@@ -123,6 +131,7 @@ TEST_F(SrqCases, Row16UnknownMaskBitsAreRefused) {
 }
 
 TEST_F(SrqTest, ExtendedCreateWithoutAPdIsRefused) {
+  Rule("SRQ-04");
   ibv_srq_init_attr_ex init{};
   init.attr.max_wr = 16;
   init.attr.max_sge = 1;
@@ -134,6 +143,7 @@ TEST_F(SrqTest, ExtendedCreateWithoutAPdIsRefused) {
 }
 
 TEST_F(SrqCases, Row17QueryQpNamesTheSrq) {
+  Rule("QPC-08");
   CreateSrq(16);
   const Qp qp = MakeQp(device_, pd_.get(), ResponderOptions(srq_.get()));
   ibv_qp_attr attr{};
@@ -143,6 +153,7 @@ TEST_F(SrqCases, Row17QueryQpNamesTheSrq) {
 }
 
 TEST_F(SrqCases, Row30DestroyIsRefusedWhileQpsUseTheSrq) {
+  Rule("LIFE-02");
   CreateSrq(16);
   Qp first = MakeQp(device_, pd_.get(), ResponderOptions(srq_.get()));
   Qp second = MakeQp(device_, pd_.get(), ResponderOptions(srq_.get()));
@@ -156,6 +167,7 @@ TEST_F(SrqCases, Row30DestroyIsRefusedWhileQpsUseTheSrq) {
 }
 
 TEST_F(SrqTest, DestroyWithPostedReceivesGivesTheBuffersBackWithoutCompletions) {
+  Rule("LIFE-07");
   CreateSrq(16);
   ASSERT_EQ(0, P(16));
   EXPECT_EQ(0, ibv_destroy_srq(srq_.release()));
@@ -164,6 +176,7 @@ TEST_F(SrqTest, DestroyWithPostedReceivesGivesTheBuffersBackWithoutCompletions) 
 }
 
 TEST_F(SrqTest, PdCannotBeDeallocatedWhileAnSrqUsesIt) {
+  Rule("DEV-11");
   Pd pd = MakePd(device_);
   Srq srq = MakeSrq(pd.get(), 4);
   EXPECT_EQ(EBUSY, ibv_dealloc_pd(pd.get()));
@@ -172,6 +185,7 @@ TEST_F(SrqTest, PdCannotBeDeallocatedWhileAnSrqUsesIt) {
 }
 
 TEST_F(SrqTest, QueryAfterCreateShowsSizesAndNoLimit) {
+  Rule("SRQ-01");
   ibv_srq_init_attr init{};
   init.attr.max_wr = 10;
   init.attr.max_sge = 2;
@@ -185,6 +199,7 @@ TEST_F(SrqTest, QueryAfterCreateShowsSizesAndNoLimit) {
 }
 
 TEST_F(SrqTest, SizesAreExactOnTheDefaultProfile) {
+  Rule("SRQ-01");
   if (!device_.generic()) GTEST_SKIP() << "sizes of other devices are rounded up";
   for (const uint32_t asked : {1u, 10u, 255u, 256u}) {
     ibv_srq_attr granted{};

@@ -8,6 +8,7 @@ namespace simhca::conformance {
 namespace {
 
 TEST_F(SrqCases, Row05LimitGivenAtCreationIsIgnored) {
+  Rule("SRQ-01");
   ibv_srq_init_attr init{};
   init.attr.max_wr = 16;
   init.attr.max_sge = 1;
@@ -23,6 +24,7 @@ TEST_F(SrqCases, Row05LimitGivenAtCreationIsIgnored) {
 }
 
 TEST_F(SrqCases, Row09LimitAboveTheSizeIsRefusedAndTheArmedOneStays) {
+  Rule("SRQ-11");
   CreateSrq(16);
   const Link link = MakeLink({}, srq_.get());
   ASSERT_EQ(0, P(4));
@@ -35,6 +37,7 @@ TEST_F(SrqCases, Row09LimitAboveTheSizeIsRefusedAndTheArmedOneStays) {
 }
 
 TEST_F(SrqTest, LimitEqualToTheSizeIsAccepted) {
+  Rule("SRQ-11");
   CreateSrq(16);
   const Link link = MakeLink({}, srq_.get());
   ASSERT_EQ(0, P(capacity_));
@@ -46,6 +49,7 @@ TEST_F(SrqTest, LimitEqualToTheSizeIsAccepted) {
 }
 
 TEST_F(SrqCases, Row10OneInvalidAttributeChangesNeither) {
+  Rule("SRQ-07");
   CreateSrq(16);
   ASSERT_EQ(0, P(8));
   ASSERT_EQ(0, SetLimit(2));
@@ -66,6 +70,7 @@ TEST_F(SrqCases, Row10OneInvalidAttributeChangesNeither) {
 }
 
 TEST_F(SrqTest, EmptyModifyMaskIsLegalAndDoesNothing) {
+  Rule("SRQ-08");
   CreateSrq(16, 2);
   ASSERT_EQ(0, P(8));
   ASSERT_EQ(0, SetLimit(4));
@@ -78,6 +83,7 @@ TEST_F(SrqTest, EmptyModifyMaskIsLegalAndDoesNothing) {
 }
 
 TEST_F(SrqCases, Row11NoEventWhileTheLimitNumberIsLeft) {
+  Rule("SRQ-12");
   CreateSrq(10);
   const Link link = MakeLink({}, srq_.get());
   ASSERT_EQ(0, P(10));
@@ -90,6 +96,7 @@ TEST_F(SrqCases, Row11NoEventWhileTheLimitNumberIsLeft) {
 }
 
 TEST_F(SrqCases, Row12OneEventAtSixLeftDisarms) {
+  Rule("SRQ-12");
   CreateSrq(10);
   const Link link = MakeLink({}, srq_.get());
   ASSERT_EQ(0, P(10));
@@ -100,6 +107,7 @@ TEST_F(SrqCases, Row12OneEventAtSixLeftDisarms) {
 }
 
 TEST_F(SrqCases, Row13NoSecondEventUntilArmedAgain) {
+  Rule("SRQ-12");
   CreateSrq(10);
   const Link link = MakeLink({}, srq_.get());
   ASSERT_EQ(0, P(10));
@@ -118,6 +126,7 @@ TEST_F(SrqCases, Row13NoSecondEventUntilArmedAgain) {
 }
 
 TEST_F(SrqCases, Row14LimitZeroDisarmsWithoutAnEvent) {
+  Rule("SRQ-13");
   CreateSrq(10);
   const Link link = MakeLink({}, srq_.get());
   ASSERT_EQ(0, P(10));
@@ -129,6 +138,7 @@ TEST_F(SrqCases, Row14LimitZeroDisarmsWithoutAnEvent) {
 }
 
 TEST_F(SrqTest, ArmingAgainReplacesTheLimit) {
+  Rule("SRQ-13");
   CreateSrq(10);
   const Link link = MakeLink({}, srq_.get());
   ASSERT_EQ(0, P(10));
@@ -142,6 +152,7 @@ TEST_F(SrqTest, ArmingAgainReplacesTheLimit) {
 }
 
 TEST_F(SrqTest, RefillingAnArmedSrqKeepsItQuiet) {
+  Rule("SRQ-12");
   CreateSrq(10);
   const Link link = MakeLink({}, srq_.get());
   ASSERT_EQ(0, P(8));
@@ -156,6 +167,7 @@ TEST_F(SrqTest, RefillingAnArmedSrqKeepsItQuiet) {
 }
 
 TEST_F(SrqCases, Row21ArmingSeesAllOfAListPostedBefore) {
+  Rule("SRQ-12");
   CreateSrq(64);
   const Link link = MakeLink({}, srq_.get());
   ReceiveChain chain(64, {sink_.Sge(0, kSlotBytes)});
@@ -169,6 +181,7 @@ TEST_F(SrqCases, Row21ArmingSeesAllOfAListPostedBefore) {
 }
 
 TEST_F(SrqCases, Row31DestroyInAnotherThreadWaitsUntilTheEventIsAcknowledged) {
+  Rule("LIFE-05");
   CreateSrq(4);
   {
     const Link link = MakeLink({}, srq_.get());
@@ -199,6 +212,7 @@ TEST_F(SrqCases, Row31DestroyInAnotherThreadWaitsUntilTheEventIsAcknowledged) {
 }
 
 TEST_F(SrqTest, DestroyDropsALimitEventThatNobodyRead) {
+  Rule("LIFE-04");
   CreateSrq(4);
   {
     const Link link = MakeLink({}, srq_.get());
@@ -211,6 +225,7 @@ TEST_F(SrqTest, DestroyDropsALimitEventThatNobodyRead) {
 }
 
 TEST_F(SrqTest, EventNamesTheSrqThatRanLow) {
+  Rule("SRQ-12");
   CreateSrq(8);
   const Link link = MakeLink({}, srq_.get());
   const Srq other = MakeSrq(pd_.get(), 8);
@@ -225,6 +240,7 @@ TEST_F(SrqTest, EventNamesTheSrqThatRanLow) {
 }
 
 TEST_F(SrqTest, ArmingBelowTheFillRaisesTheEventAtOnceOnTheDefaultProfile) {
+  Rule("SRQ-14");
   if (!device_.generic()) GTEST_SKIP() << "devices differ in when this event comes";
   CreateSrq(16);
   ASSERT_EQ(0, P(3));

@@ -9,6 +9,7 @@ namespace simhca::conformance {
 namespace {
 
 TEST_F(SrqCases, Row18ListLongerThanTheQueueStopsAtTheFirstThatDoesNotFit) {
+  Rule("SRQ-15");
   CreateSrq(16);
   ReceiveChain chain(capacity_ + 5, {sink_.Sge(0, kSlotBytes)});
   ibv_recv_wr* bad = nullptr;
@@ -18,6 +19,7 @@ TEST_F(SrqCases, Row18ListLongerThanTheQueueStopsAtTheFirstThatDoesNotFit) {
 }
 
 TEST_F(SrqCases, Row19TooManySegmentsStopTheListAndEarlierOnesStay) {
+  Rule("SRQ-15");
   CreateSrq(16, 2);
   const uint32_t max_sge = Query().max_sge;
   ReceiveChain chain(5, {sink_.Sge(0, kSlotBytes)});
@@ -31,6 +33,7 @@ TEST_F(SrqCases, Row19TooManySegmentsStopTheListAndEarlierOnesStay) {
 }
 
 TEST_F(SrqTest, TooManySegmentsAreRefusedBeforeAFullQueue) {
+  Rule("SRQ-16");
   CreateSrq(4, 1);
   ASSERT_EQ(0, P(capacity_));
   const std::vector<ibv_sge> too_many(Query().max_sge + 1, sink_.Sge(0, 4));
@@ -38,6 +41,7 @@ TEST_F(SrqTest, TooManySegmentsAreRefusedBeforeAFullQueue) {
 }
 
 TEST_F(SrqCases, Row22AFullQueueRefusesWithoutHarmAndPollingFreesAnEntry) {
+  Rule("SRQ-16, SRQ-17");
   CreateSrq(16);
   const Link link = MakeLink({}, srq_.get());
   ASSERT_EQ(0, P(capacity_));
@@ -53,6 +57,7 @@ TEST_F(SrqCases, Row22AFullQueueRefusesWithoutHarmAndPollingFreesAnEntry) {
 }
 
 TEST_F(SrqTest, BadWrIsUntouchedOnSuccess) {
+  Rule("SRQ-15");
   CreateSrq(4);
   ReceiveChain chain(3, {sink_.Sge(0, kSlotBytes)});
   ibv_recv_wr marker{};
@@ -62,6 +67,7 @@ TEST_F(SrqTest, BadWrIsUntouchedOnSuccess) {
 }
 
 TEST_F(SrqTest, ListThatLoopsBackOnItselfFillsTheQueueAndEnds) {
+  Rule("SRQ-15");
   CreateSrq(16);
   ReceiveChain chain(2, {sink_.Sge(0, kSlotBytes)});
   chain[1].next = chain.head();
@@ -72,6 +78,7 @@ TEST_F(SrqTest, ListThatLoopsBackOnItselfFillsTheQueueAndEnds) {
 }
 
 TEST_F(SrqTest, PostingWorksBeforeAnyQpIsThereAndAfterTheLastIsGone) {
+  Rule("SRQ-18");
   CreateSrq(8);
   ASSERT_EQ(0, P(3));
   { const Link link = MakeLink({}, srq_.get()); }
@@ -80,6 +87,7 @@ TEST_F(SrqTest, PostingWorksBeforeAnyQpIsThereAndAfterTheLastIsGone) {
 }
 
 TEST_F(SrqTest, PostingWorksWhileTheOnlyQpIsInError) {
+  Rule("SRQ-18");
   CreateSrq(8);
   const Link link = MakeLink({}, srq_.get());
   ASSERT_EQ(0, P(2));
@@ -89,6 +97,7 @@ TEST_F(SrqTest, PostingWorksWhileTheOnlyQpIsInError) {
 }
 
 TEST_F(SrqTest, ReceiveWithoutSegmentsTakesAMessageWithoutBytes) {
+  Rule("SRQ-20");
   CreateSrq(4);
   const Link link = MakeLink({}, srq_.get());
   ASSERT_EQ(0, PostSrqReceive(srq_.get(), 77, {}));
@@ -100,6 +109,7 @@ TEST_F(SrqTest, ReceiveWithoutSegmentsTakesAMessageWithoutBytes) {
 }
 
 TEST_F(SrqTest, CompletionNamesTheQpTheLengthAndTheImmediate) {
+  Rule("SRQ-21");
   CreateSrq(4);
   const Link first = MakeLink({}, srq_.get());
   const Link second = MakeLink({}, srq_.get());
@@ -122,6 +132,7 @@ TEST_F(SrqTest, CompletionNamesTheQpTheLengthAndTheImmediate) {
 }
 
 TEST_F(SrqTest, SegmentsOfAnEarlierReceiveDoNotLingerInItsEntry) {
+  Rule("SRQ-20");
   CreateSrq(1, 3);
   const Link link = MakeLink({}, srq_.get());
   ASSERT_EQ(
@@ -145,6 +156,7 @@ TEST_F(SrqTest, SegmentsOfAnEarlierReceiveDoNotLingerInItsEntry) {
 }
 
 TEST_F(SrqTest, ReceiveOnTheQpItselfIsRefused) {
+  Rule("POST-13");
   CreateSrq(4);
   const Link link = MakeLink({}, srq_.get());
   ReceiveChain chain(2, {sink_.Sge(0, kSlotBytes)});
@@ -155,6 +167,7 @@ TEST_F(SrqTest, ReceiveOnTheQpItselfIsRefused) {
 }
 
 TEST_F(SrqTest, ReceiveKeysBelongToTheProtectionDomainOfTheSrq) {
+  Rule("SRQ-19");
   const Pd other = MakePd(device_);
   Buffer buffer(other.get(), 4096);
   ibv_srq_attr granted{};
@@ -177,6 +190,7 @@ TEST_F(SrqTest, ReceiveKeysBelongToTheProtectionDomainOfTheSrq) {
 }
 
 TEST_F(SrqTest, WritesAndReadsTakeNoReceive) {
+  Rule("SRQ-20");
   CreateSrq(4);
   const Link link = MakeLink({.rnr_retry = 0}, srq_.get());
   ASSERT_EQ(0, P(1));
@@ -193,6 +207,7 @@ TEST_F(SrqTest, WritesAndReadsTakeNoReceive) {
 }
 
 TEST_F(SrqTest, WriteWithImmediateTakesOneReceive) {
+  Rule("SRQ-20");
   CreateSrq(4);
   const Link link = MakeLink({.rnr_retry = 0}, srq_.get());
   ASSERT_EQ(0, PostSrqReceive(srq_.get(), 5, {}));
@@ -216,6 +231,7 @@ TEST_F(SrqTest, WriteWithImmediateTakesOneReceive) {
 }
 
 TEST_F(SrqTest, ResetOfAQpTakesItsCompletionsAwayAndReturnsTheirEntries) {
+  Rule("ST-16");
   CreateSrq(8);
   const Link link = MakeLink({}, srq_.get());
   ASSERT_EQ(0, P(capacity_));
@@ -228,6 +244,7 @@ TEST_F(SrqTest, ResetOfAQpTakesItsCompletionsAwayAndReturnsTheirEntries) {
 }
 
 TEST_F(SrqTest, DestroyOfAQpTakesItsCompletionsAwayAndReturnsTheirEntries) {
+  Rule("LIFE-06");
   CreateSrq(8);
   const Link other = MakeLink({}, srq_.get());
   ASSERT_EQ(0, P(capacity_));
@@ -300,6 +317,7 @@ class SrqFanIn : public SrqTest {
 };
 
 TEST_F(SrqFanIn, Row20EveryReceiveIsUsedOnceBeforeItsRepost) {
+  Rule("SRQ-21");
   CreateSrq(kReceives);
   for (size_t qp = 0; qp < kQps; ++qp) {
     links_.push_back(MakeLink({.mtu = IBV_MTU_256}, srq_.get()));

@@ -21,6 +21,7 @@ class SrqQpError : public SrqCases {
 };
 
 TEST_F(SrqQpError, Row28OneLastWqeEventAndTheReceivesStay) {
+  Rule("SRQ-23, CE-16");
   CreateSrq(8);
   const Link link = MakeLink({}, srq_.get());
   const Link other = MakeLink({}, srq_.get());
@@ -34,6 +35,7 @@ TEST_F(SrqQpError, Row28OneLastWqeEventAndTheReceivesStay) {
 }
 
 TEST_F(SrqQpError, Row28LastWqeEventComesThoughNothingWasReceived) {
+  Rule("CE-16");
   CreateSrq(8);
   const Link link = MakeLink({}, srq_.get());
   ASSERT_EQ(0, Move(link.responder.get(), IBV_QPS_ERR));
@@ -41,6 +43,7 @@ TEST_F(SrqQpError, Row28LastWqeEventComesThoughNothingWasReceived) {
 }
 
 TEST_F(SrqQpError, LastWqeEventComesAgainAfterAReset) {
+  Rule("CE-16");
   if (!device_.generic()) GTEST_SKIP() << "recommended, but not known of every device";
   CreateSrq(8);
   const Link link = MakeLink({}, srq_.get());
@@ -54,6 +57,7 @@ TEST_F(SrqQpError, LastWqeEventComesAgainAfterAReset) {
 }
 
 TEST_F(SrqQpError, BadReceiveFailsItsQpOnlyAndTheSrqWorksOn) {
+  Rule("SRQ-19, CE-06");
   CreateSrq(8);
   const Link link = MakeLink({}, srq_.get());
   const Link other = MakeLink({}, srq_.get());
@@ -72,6 +76,7 @@ TEST_F(SrqQpError, BadReceiveFailsItsQpOnlyAndTheSrqWorksOn) {
 }
 
 TEST_F(SrqQpError, MessageTooLongForItsReceiveFailsBothQpsOnly) {
+  Rule("CE-05");
   CreateSrq(8);
   const Link link = MakeLink({}, srq_.get());
   const Link other = MakeLink({}, srq_.get());
@@ -87,6 +92,7 @@ TEST_F(SrqQpError, MessageTooLongForItsReceiveFailsBothQpsOnly) {
 }
 
 TEST_F(SrqQpError, MessageLongerThanItsReceiveInALaterPacketFailsToo) {
+  Rule("CE-05");
   CreateSrq(8);
   const Link link = MakeLink({.mtu = IBV_MTU_256}, srq_.get());
   ASSERT_EQ(0, PostSrqReceive(srq_.get(), 7, {sink_.Sge(0, 600)}));
@@ -99,6 +105,7 @@ TEST_F(SrqQpError, MessageLongerThanItsReceiveInALaterPacketFailsToo) {
 }
 
 TEST_F(RcCases, Row29QpWithItsOwnQueueFlushesItAndGetsNoEvent) {
+  Rule("CE-15");
   const Link link = MakeLink();
   for (uint64_t id = 0; id < 5; ++id) {
     ASSERT_EQ(0, PostReceive(link.responder.get(), id, {sink_.Sge(0, 32)}));

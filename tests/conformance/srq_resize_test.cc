@@ -20,6 +20,7 @@ std::vector<uint64_t> Ids(uint64_t first, size_t count) {
 }
 
 TEST_F(SrqResize, Row02PostedReceivesSurviveGrowthInOrder) {
+  Rule("SRQ-09");
   CreateSrq(16);
   const Link link = MakeLink({}, srq_.get());
   ASSERT_EQ(0, P(16));
@@ -30,6 +31,7 @@ TEST_F(SrqResize, Row02PostedReceivesSurviveGrowthInOrder) {
 }
 
 TEST_F(SrqResize, Row02GrowthInTheMiddleOfUseKeepsTheOrder) {
+  Rule("SRQ-09");
   CreateSrq(16);
   const Link link = MakeLink({}, srq_.get());
   ASSERT_EQ(0, P(16));
@@ -42,6 +44,7 @@ TEST_F(SrqResize, Row02GrowthInTheMiddleOfUseKeepsTheOrder) {
 }
 
 TEST_F(SrqResize, CapacityIsExactAfterResizeOnTheDefaultProfile) {
+  Rule("SRQ-09");
   if (!device_.generic()) GTEST_SKIP() << "sizes of other devices are rounded up";
   CreateSrq(16);
   ASSERT_EQ(0, Resize(100));
@@ -51,6 +54,7 @@ TEST_F(SrqResize, CapacityIsExactAfterResizeOnTheDefaultProfile) {
 }
 
 TEST_F(SrqResize, ShrinkingToWhatIsPostedKeepsIt) {
+  Rule("SRQ-09");
   CreateSrq(64);
   const Link link = MakeLink({}, srq_.get());
   ASSERT_EQ(0, P(8));
@@ -60,6 +64,7 @@ TEST_F(SrqResize, ShrinkingToWhatIsPostedKeepsIt) {
 }
 
 TEST_F(SrqResize, Row04ShrinkingBelowThePostedReceivesIsRefused) {
+  Rule("SRQ-09");
   CreateSrq(64);
   const Link link = MakeLink({}, srq_.get());
   ASSERT_EQ(0, P(40));
@@ -71,6 +76,7 @@ TEST_F(SrqResize, Row04ShrinkingBelowThePostedReceivesIsRefused) {
 }
 
 TEST_F(SrqResize, ResizeAboveTheDeviceLimitIsRefused) {
+  Rule("SRQ-09");
   CreateSrq(16);
   ASSERT_EQ(0, P(16));
   const uint32_t before = Query().max_wr;
@@ -80,6 +86,7 @@ TEST_F(SrqResize, ResizeAboveTheDeviceLimitIsRefused) {
 }
 
 TEST_F(SrqResize, AnArmedLimitSurvivesAResize) {
+  Rule("SRQ-09");
   CreateSrq(16);
   const Link link = MakeLink({}, srq_.get());
   ASSERT_EQ(0, P(10));
@@ -93,6 +100,7 @@ TEST_F(SrqResize, AnArmedLimitSurvivesAResize) {
 }
 
 TEST_F(SrqResize, LimitAndSizeChangeTogether) {
+  Rule("SRQ-09");
   CreateSrq(16);
   const Link link = MakeLink({}, srq_.get());
   ASSERT_EQ(0, P(12));
@@ -110,6 +118,7 @@ TEST_F(SrqResize, LimitAndSizeChangeTogether) {
 class WithoutSrqResize : public SrqTest {};
 
 TEST_F(WithoutSrqResize, Row03ResizeIsRefusedAndNothingChanges) {
+  Rule("SRQ-10");
   CreateSrq(16);
   ASSERT_EQ(0, P(capacity_));
   const ibv_srq_attr before = Query();
@@ -120,6 +129,7 @@ TEST_F(WithoutSrqResize, Row03ResizeIsRefusedAndNothingChanges) {
 }
 
 TEST_F(WithoutSrqResize, Row03ResizeTogetherWithALimitChangesNeither) {
+  Rule("SRQ-07");
   CreateSrq(16);
   ASSERT_EQ(0, P(10));
   ASSERT_EQ(0, SetLimit(3));

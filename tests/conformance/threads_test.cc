@@ -1,5 +1,8 @@
 #include <array>
 #include <atomic>
+#include <cerrno>
+#include <map>
+#include <set>
 #include <thread>
 
 #include "tests/conformance/fixture.h"
@@ -109,6 +112,7 @@ class Threads : public SrqTest {
 };
 
 TEST_F(Threads, TwoThreadsShareAnSrqAndEveryMessageArrivesOnce) {
+  Rule("SRQ-24");
   CreateSrq(kReceives);
   for (uint64_t slot = 0; slot < kReceives; ++slot) Repost(slot);
   std::vector<Cq> send_cqs;
@@ -144,6 +148,7 @@ TEST_F(Threads, TwoThreadsShareAnSrqAndEveryMessageArrivesOnce) {
 }
 
 TEST_F(Threads, OneThreadCreatesAndDestroysWhileAnotherSends) {
+  Rule("SRQ-24");
   CreateSrq(kReceives);
   const Link link = MakeLink({}, srq_.get());
   std::atomic<bool> done{false};
@@ -166,6 +171,133 @@ TEST_F(Threads, OneThreadCreatesAndDestroysWhileAnotherSends) {
   }
   done = true;
   churn.join();
+}
+
+// Four receivers, each with a CQ of its own, and four senders, all on one SRQ.  Receives may be
+// posted by any receiver and be used by the queue pair of any other.
+class EightThreads : public SrqTest {
+ protected:
+  static constexpr uint32_t kPairs = 4;
+  static constexpr uint32_t kMessages = 5000;  // of each sender
+  static constexpr uint32_t kTotal = kPairs * kMessages;
+  static constexpr uint32_t kReceives = 64;
+  static constexpr uint32_t kInFlight = 16;
+  static constexpr size_t kBytes = 600;  // three packets
+
+  EightThreads() : receives_(pd_.get(), kReceives * kBytes), messages_(pd_.get(), kSendBytes) {
+    CreateSrq(kReceives);
+    for (uint32_t i = 0; i < kPairs; ++i) {
+      send_cqs_.push_back(MakeCq(device_, kInFlight));
+      receive_cqs_.push_back(MakeCq(device_, kReceives));
+      QpOptions requester = RequesterOptions();
+      requester.send_cq = send_cqs_.back().get();
+      QpOptions responder = ResponderOptions(srq_.get());
+      responder.receive_cq = receive_cqs_.back().get();
+      links_.push_back(
+          {MakeQp(device_, pd_.get(), requester), MakeQp(device_, pd_.get(), responder)});
+      Connect(device_, links_[i].requester.get(), links_[i].responder.get(),
+              {.mtu = IBV_MTU_256, .min_rnr_timer = 1});
+    }
+  }
+  ~EightThreads() override { links_.clear(); }
+
+  void Check(bool condition, const char* what) {
+    const char* none = nullptr;
+    if (!condition) failure_.compare_exchange_strong(none, what);
+  }
+  // Whether there is more to do; gives the processor away after an idle turn.
+  bool GoOn(bool idle) {
+    if (idle) std::this_thread::yield();
+    Check(std::chrono::steady_clock::now() < end_, "not everything arrived in time");
+    return failure_ == nullptr;
+  }
+
+  // A wr_id names the buffer in its low bits and how often it was posted before in the others.
+  void Repost(uint64_t wr_id) {
+    const uint64_t slot = wr_id % kReceives;
+    const int result = PostSrqReceive(srq_.get(), wr_id, {receives_.Sge(slot * kBytes, kBytes)});
+    Check(result == 0, "posting a receive was refused");
+  }
+  void Receive(uint32_t receiver) {
+    for (bool idle = false; received_ < kTotal && GoOn(idle);) {
+      ibv_wc wc{};
+      idle = ibv_poll_cq(receive_cqs_[receiver].get(), 1, &wc) != 1;
+      if (idle) continue;
+      Check(wc.status == IBV_WC_SUCCESS && wc.byte_len == kBytes, "a receive went wrong");
+      Check(wc.qp_num == links_[receiver].responder->qp_num, "a receive of another queue pair");
+      Check(receives_.Holds(wc.imm_data, wc.wr_id % kReceives * kBytes, kBytes), "wrong bytes");
+      Check(wc.imm_data / kMessages == receiver, "a message of another sender");
+      Check(wc.imm_data % kMessages == order_[receiver]++, "messages out of order");
+      wr_ids_[receiver].push_back(wc.wr_id);
+      received_.fetch_add(1);
+      Repost(wc.wr_id + kReceives);
+    }
+  }
+  void Send(uint32_t sender) {
+    uint32_t sent = 0;
+    uint32_t completed = 0;
+    for (bool idle = false; completed < kMessages && GoOn(idle);) {
+      idle = true;
+      if (sent < kMessages && sent - completed < kInFlight) {
+        const size_t offset = (sender * kInFlight + sent % kInFlight) * kBytes;
+        const uint32_t seed = sender * kMessages + sent;
+        messages_.Fill(seed, offset, kBytes);
+        const int result =
+            PostSend(links_[sender].requester.get(), {.wr_id = sent,
+                                                      .segments = {messages_.Sge(offset, kBytes)},
+                                                      .opcode = IBV_WR_SEND_WITH_IMM,
+                                                      .imm_data = seed});
+        Check(result == 0, "posting a send was refused");
+        ++sent;
+        idle = false;
+      }
+      ibv_wc wc{};
+      if (ibv_poll_cq(send_cqs_[sender].get(), 1, &wc) != 1) continue;
+      Check(wc.status == IBV_WC_SUCCESS && wc.wr_id == completed, "a send failed");
+      ++completed;
+      idle = false;
+    }
+  }
+
+  static constexpr size_t kSendBytes = kPairs * kInFlight * kBytes;
+  Buffer receives_;
+  Buffer messages_;
+  std::vector<Cq> send_cqs_;
+  std::vector<Cq> receive_cqs_;
+  std::vector<Link> links_;
+  std::vector<uint64_t> wr_ids_[kPairs];
+  uint32_t order_[kPairs] = {};
+  std::atomic<uint32_t> received_{0};
+  std::atomic<const char*> failure_{nullptr};
+  const std::chrono::steady_clock::time_point end_ = std::chrono::steady_clock::now() + Seconds(50);
+};
+
+TEST_F(EightThreads, OnOneSrqAndFourCqsLoseAndRepeatNothing) {
+  Rule("SRQ-22, SRQ-24");
+  for (uint64_t slot = 0; slot < kReceives; ++slot) Repost(slot);
+  std::vector<std::thread> threads;
+  for (uint32_t i = 0; i < kPairs; ++i) {
+    threads.emplace_back([this, i] { Receive(i); });
+    threads.emplace_back([this, i] { Send(i); });
+  }
+  for (std::thread& thread : threads) thread.join();
+  ASSERT_EQ(nullptr, failure_.load()) << failure_.load();
+  EXPECT_EQ(kTotal, received_);
+
+  // Each buffer was used without a gap, each use of it exactly once.
+  std::map<uint64_t, uint64_t> uses;
+  std::set<uint64_t> all;
+  for (const std::vector<uint64_t>& ids : wr_ids_) {
+    for (const uint64_t wr_id : ids) {
+      EXPECT_TRUE(all.insert(wr_id).second) << wr_id << " completed twice";
+      ++uses[wr_id % kReceives];
+    }
+  }
+  EXPECT_EQ(kTotal, all.size());
+  for (const uint64_t wr_id : all) EXPECT_LT(wr_id / kReceives, uses[wr_id % kReceives]);
+  EXPECT_EQ(0, P(capacity_ - kReceives));
+  EXPECT_EQ(ENOMEM, P(1)) << "all entries are posted again";
+  ExpectNothingLost(0);
 }
 
 }  // namespace

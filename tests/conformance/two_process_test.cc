@@ -94,6 +94,7 @@ TEST_F(TwoProcesses, LongMessageLeavesASenderThatCallsNoVerbs) {
 }
 
 TEST_F(TwoProcesses, SendsToAPeerThatIsGoneFailByTheRetries) {
+  Rule("CE-12");
   const Qp qp = MakeQp(device_, pd_.get(), RequesterOptions());
   PeerProcess peer("exit-after-connect");
   ConnectTo(peer, qp.get(), {.timeout = 10, .retry_count = 2});

@@ -49,13 +49,18 @@ class WrApi : public RcTest {
 };
 
 TEST_F(WrApi, PlainQpsHaveNoExtendedForm) {
+  Rule("RET-07");
   const Qp plain = MakeQp(device_, pd_.get(), RequesterOptions());
   EXPECT_EQ(nullptr, ibv_qp_to_qp_ex(plain.get()));
 }
 
-TEST_F(WrApi, ExtendedFormContainsTheQp) { EXPECT_EQ(link_.requester.get(), &qpx_->qp_base); }
+TEST_F(WrApi, ExtendedFormContainsTheQp) {
+  Rule("RET-07");
+  EXPECT_EQ(link_.requester.get(), &qpx_->qp_base);
+}
 
 TEST_F(WrApi, EveryOperationOfABatchIsDone) {
+  Rule("POST-16");
   PostReceives(3);
   source_.Fill(1, 0, 300);
   sink_.Fill(2, 40000, 500);
@@ -97,6 +102,7 @@ TEST_F(WrApi, EveryOperationOfABatchIsDone) {
 }
 
 TEST_F(WrApi, NothingIsSentBeforeComplete) {
+  Rule("POST-16");
   PostReceives(1);
   ibv_wr_start(qpx_);
   Name(1);
@@ -108,6 +114,7 @@ TEST_F(WrApi, NothingIsSentBeforeComplete) {
 }
 
 TEST_F(WrApi, AbortUndoesTheBatch) {
+  Rule("POST-18");
   PostReceives(1);
   source_.Fill(7, 0, 32);
   ibv_wr_start(qpx_);
@@ -131,11 +138,13 @@ TEST_F(WrApi, AbortUndoesTheBatch) {
 }
 
 TEST_F(WrApi, EmptyBatchIsFine) {
+  Rule("POST-16");
   ibv_wr_start(qpx_);
   EXPECT_EQ(0, ibv_wr_complete(qpx_));
 }
 
 TEST_F(WrApi, SegmentListsAreGathered) {
+  Rule("POST-16");
   PostReceives(1);
   source_.Fill(3, 0, 1000);
   const ibv_sge segments[] = {source_.Sge(0, 10), source_.Sge(10, 490), source_.Sge(500, 500)};
@@ -149,6 +158,7 @@ TEST_F(WrApi, SegmentListsAreGathered) {
 }
 
 TEST_F(WrApi, InlineDataIsTakenWhenItIsSet) {
+  Rule("POST-12");
   PostReceives(2);
   source_.Fill(4, 0, 64);
   ibv_wr_start(qpx_);
@@ -169,6 +179,7 @@ TEST_F(WrApi, InlineDataIsTakenWhenItIsSet) {
 }
 
 TEST_F(WrApi, AFullQueueIsReportedByCompleteAndTheWholeBatchIsUndone) {
+  Rule("POST-17");
   ibv_wr_start(qpx_);
   for (uint64_t id = 0; id <= cap_.max_send_wr; ++id) {
     Name(id);
@@ -190,6 +201,7 @@ TEST_F(WrApi, AFullQueueIsReportedByCompleteAndTheWholeBatchIsUndone) {
 }
 
 TEST_F(WrApi, TheFirstErrorIsKeptUntilComplete) {
+  Rule("POST-17");
   PostReceives(1);
   std::vector<std::byte> too_long(cap_.max_inline_data + 1);
   ibv_wr_start(qpx_);
@@ -215,6 +227,7 @@ TEST_F(WrApi, TheFirstErrorIsKeptUntilComplete) {
 }
 
 TEST_F(WrApi, UnsignalledAndFencedFlagsWork) {
+  Rule("POST-16");
   PostReceives(1);
   sink_.Fill(5, 40000, 3000);
   ibv_wr_start(qpx_);
@@ -230,9 +243,82 @@ TEST_F(WrApi, UnsignalledAndFencedFlagsWork) {
 }
 
 TEST_F(WrApi, PostSendWorksOnAnExtendedQpToo) {
+  Rule("POST-16");
   PostReceives(1);
   SendAndExpectSuccess(link_.requester.get(), {.wr_id = 6, .segments = {source_.Sge(0, 32)}});
   EXPECT_EQ(32u, PollOne(device_, responder_cq_.get()).byte_len);
+}
+
+TEST_F(WrApi, AbortAfterAnErrorForgetsIt) {
+  Rule("POST-18");
+  PostReceives(1);
+  std::vector<std::byte> too_long(cap_.max_inline_data + 1);
+  ibv_wr_start(qpx_);
+  Name(1);
+  ibv_wr_send(qpx_);
+  ibv_wr_set_inline_data(qpx_, too_long.data(), too_long.size());
+  ibv_wr_abort(qpx_);
+  ibv_wr_start(qpx_);
+  Name(2);
+  ibv_wr_send(qpx_);
+  SetSge(0, 8);
+  EXPECT_EQ(0, ibv_wr_complete(qpx_));
+  ExpectNext(2, IBV_WC_SEND);
+}
+
+TEST_F(WrApi, UndoneBatchesKeepNoSlots) {
+  Rule("POST-17, POST-18");
+  for (int round = 0; round < 20; ++round) {
+    ibv_wr_start(qpx_);
+    for (uint32_t i = 0; i < cap_.max_send_wr; ++i) {
+      Name(i);
+      ibv_wr_rdma_write(qpx_, sink_.rkey(), sink_.address());
+      SetSge(0, 8);
+    }
+    if (round % 2 == 0) {
+      ibv_wr_abort(qpx_);
+    } else {
+      Name(99);
+      ibv_wr_rdma_write(qpx_, sink_.rkey(), sink_.address());
+      SetSge(0, 8);
+      EXPECT_EQ(ENOMEM, ibv_wr_complete(qpx_)) << "one more than fits";
+    }
+  }
+  EXPECT_TRUE(StaysEmpty(device_, requester_cq_.get()));
+  for (uint32_t i = 0; i < cap_.max_send_wr; ++i) {
+    ASSERT_EQ(0, PostSend(link_.requester.get(), {.wr_id = i,
+                                                  .segments = {source_.Sge(0, 8)},
+                                                  .opcode = IBV_WR_RDMA_WRITE,
+                                                  .remote_address = sink_.address(),
+                                                  .rkey = sink_.rkey()}));
+  }
+  EXPECT_EQ(cap_.max_send_wr, Poll(device_, requester_cq_.get(), cap_.max_send_wr).size());
+}
+
+TEST_F(WrApi, ABatchInAStateThatTakesNoSendsFailsAtComplete) {
+  Rule("POST-17");
+  ASSERT_EQ(0, Move(link_.requester.get(), IBV_QPS_RESET));
+  ibv_wr_start(qpx_);
+  Name(1);
+  ibv_wr_send(qpx_);
+  SetSge(0, 8);
+  EXPECT_EQ(EINVAL, ibv_wr_complete(qpx_));
+  EXPECT_TRUE(StaysEmpty(device_, requester_cq_.get()));
+}
+
+TEST_F(WrApi, ABatchInTheErrorStateIsFlushed) {
+  Rule("ST-12");
+  ASSERT_EQ(0, Move(link_.requester.get(), IBV_QPS_ERR));
+  ibv_wr_start(qpx_);
+  for (uint64_t id = 1; id <= 2; ++id) {
+    Name(id, 0);
+    ibv_wr_send(qpx_);
+    SetSge(0, 8);
+  }
+  ASSERT_EQ(0, ibv_wr_complete(qpx_));
+  const std::vector<ibv_wc> wcs = Poll(device_, requester_cq_.get(), 2);
+  EXPECT_EQ((std::vector<uint64_t>{1, 2}), IdsOf(wcs));
+  EXPECT_EQ(std::vector<ibv_wc_status>(2, IBV_WC_WR_FLUSH_ERR), StatusesOf(wcs));
 }
 
 }  // namespace

@@ -83,6 +83,7 @@ void FillOperations(verbs_context* verbs) {
   verbs->create_qp_ex = CreateQpEx;
   verbs->get_srq_num = GetSrqNum;
   verbs->create_srq_ex = CreateSrqEx;
+  verbs->post_srq_ops = unsupported::PostSrqOps;
   verbs->close_xrcd = unsupported::CloseXrcd;  // called without a test for null
   verbs->sz = sizeof(verbs_context);
   verbs->context.abi_compat = __VERBS_ABI_IS_EXTENDED;

@@ -139,12 +139,18 @@ int ReregMr(ibv_mr* public_mr, int flags, ibv_pd* public_pd, void* addr, size_t 
     errno = error;
     return static_cast<int>(IBV_REREG_MR_ERR_INPUT);
   };
+  // What libibverbs leaves to the kernel.  The region is as it was, but the code tells a program
+  // that it may not be used.
+  const auto failed = [](int error) {
+    errno = error;
+    return static_cast<int>(IBV_REREG_MR_ERR_CMD);
+  };
   Mr* mr = FromVerbs(public_mr);
   if (const int error = CheckObject(mr)) {
     return refused(Refuse(error, kVerb, public_mr, "not a memory region"));
   }
   const auto has = [flags](int bit) { return (flags & bit) != 0; };
-  if (flags == 0 || (flags & ~IBV_REREG_MR_FLAGS_SUPPORTED) != 0) {
+  if ((flags & ~IBV_REREG_MR_FLAGS_SUPPORTED) != 0) {
     return refused(Refuse(EINVAL, kVerb, public_mr, "flags {:#x}", flags));
   }
   if (has(IBV_REREG_MR_CHANGE_TRANSLATION) && (addr == nullptr || length == 0)) {
@@ -153,6 +159,7 @@ int ReregMr(ibv_mr* public_mr, int flags, ibv_pd* public_pd, void* addr, size_t 
   if (access != 0 && !has(IBV_REREG_MR_CHANGE_ACCESS)) {
     return refused(Refuse(EINVAL, kVerb, public_mr, "access given but not to be changed"));
   }
+  if (flags == 0) return failed(Refuse(EINVAL, kVerb, public_mr, "nothing is to be changed"));
   Context* context = mr->context;
   Pd* pd = has(IBV_REREG_MR_CHANGE_PD) ? FromVerbs(public_pd) : mr->pd;
   if (const int error = CheckObject(pd)) {
@@ -160,7 +167,7 @@ int ReregMr(ibv_mr* public_mr, int flags, ibv_pd* public_pd, void* addr, size_t 
         Refuse(error, kVerb, public_mr, "pd {} is not one", static_cast<const void*>(public_pd)));
   }
   if (pd->context != context) {
-    return refused(Refuse(ENOENT, kVerb, public_mr, "the PD is of another context"));
+    return failed(Refuse(ENOENT, kVerb, public_mr, "the PD is of another context"));
   }
   const uint32_t new_access =
       has(IBV_REREG_MR_CHANGE_ACCESS) ? static_cast<uint32_t>(access) : mr->access;
@@ -169,18 +176,18 @@ int ReregMr(ibv_mr* public_mr, int flags, ibv_pd* public_pd, void* addr, size_t 
     range = {addr, length, reinterpret_cast<uintptr_t>(addr)};
     if ((new_access & IBV_ACCESS_ZERO_BASED) != 0) range.iova = 0;
   }
-  if (const int error = CheckAccess(kVerb, public_mr, new_access)) return refused(error);
+  if (const int error = CheckAccess(kVerb, public_mr, new_access)) return failed(error);
   if (const int error = CheckRange(kVerb, public_mr, context->profile, range, new_access)) {
-    return refused(error);
+    return failed(error);
   }
   // The new region first: a refusal leaves the old one as it was.
   uint32_t key;
   if (const int error = Register(*context, *pd, range, new_access, &key)) {
-    return refused(Refuse(error, kVerb, public_mr, "the device refused"));
+    return failed(Refuse(error, kVerb, public_mr, "the device refused"));
   }
   if (const int error = context->device->DeregisterRegion(mr->key)) {
     context->device->DeregisterRegion(key);
-    return refused(Refuse(error, kVerb, public_mr, "the region is in use"));
+    return failed(Refuse(error, kVerb, public_mr, "the region is in use"));
   }
   Take(mr, pd, range, new_access, key);
   return 0;

@@ -3,6 +3,7 @@
 
 #include <infiniband/verbs.h>
 
+#include <atomic>
 #include <cstddef>
 #include <cstdint>
 #include <memory>
@@ -59,6 +60,9 @@ class Process {
 
   const std::string& fabric() const { return options_.fabric; }
 
+  // True for the first caller in the life of the process.
+  bool FirstToWarnOfRnrTimer() { return !warned_of_rnr_timer_.exchange(true); }
+
   // Around a fork.
   void PrepareFork();
   void ParentAfterFork();
@@ -71,6 +75,8 @@ class Process {
   Process() = default;
   std::string ReadSettings();
   void ListDevices(const DevicePlan& plan);
+
+  std::atomic<bool> warned_of_rnr_timer_{false};
 
   std::mutex mutex_;  // of all below; not taken on the data path
   bool configured_ = false;

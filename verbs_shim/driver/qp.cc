@@ -6,6 +6,7 @@
 #include "verbs_shim/driver/acknowledged.h"
 #include "verbs_shim/driver/driver.h"
 #include "verbs_shim/driver/log.h"
+#include "verbs_shim/driver/process.h"
 #include "verbs_shim/driver/qp_attributes.h"
 #include "verbs_shim/driver/qp_sizes.h"
 #include "verbs_shim/driver/result.h"
@@ -179,6 +180,18 @@ void ResetQueues(Qp* qp) {
   qp->record.Store(mlx5::kReceiveRecord, 0);
 }
 
+// Code 0 is the longest wait of all, and what a program gets that leaves the field alone: its
+// senders stall at every message that comes before a receive is posted.
+void WarnOfLongestRnrTimer(const ibv_qp* qp, const ibv_qp_attr& attr, int mask) {
+  const bool chosen = (mask & IBV_QP_MIN_RNR_TIMER) != 0 && attr.min_rnr_timer == 0 &&
+                      (mask & IBV_QP_STATE) != 0 && attr.qp_state == IBV_QPS_RTR;
+  if (!chosen || !LogEnabled(LogLevel::kWarn) || !Process::Get().FirstToWarnOfRnrTimer()) return;
+  Log(LogLevel::kWarn,
+      "ibv_modify_qp({}): min_rnr_timer 0 means 655 ms: so long does a sender stall at every "
+      "message that finds no receive",
+      static_cast<const void*>(qp));
+}
+
 constexpr uint32_t kSupportedMask =
     IBV_QP_INIT_ATTR_PD | IBV_QP_INIT_ATTR_CREATE_FLAGS | IBV_QP_INIT_ATTR_SEND_OPS_FLAGS;
 
@@ -264,6 +277,11 @@ int ModifyQp(ibv_qp* public_qp, ibv_qp_attr* attr, int mask) {
   Qp* qp = FromVerbs(public_qp);
   if (CheckObject(qp) != 0) return Refuse(EINVAL, kVerb, public_qp, "not a queue pair");
   if (attr == nullptr) return Refuse(EINVAL, kVerb, public_qp, "no attributes");
+  // Reported before a state that does not exist (Linux uverbs).
+  constexpr int kStandardMask = (IBV_QP_DEST_QPN << 1) - 1;
+  if ((mask & ~kStandardMask) != 0) {
+    return Refuse(EOPNOTSUPP, kVerb, public_qp, "mask {:#x} has unknown bits", mask);
+  }
   const bool moves = (mask & IBV_QP_STATE) != 0;
   if ((moves && attr->qp_state > IBV_QPS_ERR) ||
       ((mask & IBV_QP_CUR_STATE) != 0 && attr->cur_qp_state > IBV_QPS_ERR)) {
@@ -279,6 +297,7 @@ int ModifyQp(ibv_qp* public_qp, ibv_qp_attr* attr, int mask) {
                   int(qp->state.load()), moves ? int(attr->qp_state) : int(qp->state.load()));
   }
   if (!moves) return 0;
+  WarnOfLongestRnrTimer(public_qp, *attr, mask);
   if (attr->qp_state == IBV_QPS_RESET) {
     TakeBack(qp, released);
     ResetQueues(qp);
@@ -288,7 +307,7 @@ int ModifyQp(ibv_qp* public_qp, ibv_qp_attr* attr, int mask) {
   return 0;
 }
 
-int QueryQp(ibv_qp* public_qp, ibv_qp_attr* attr, int, ibv_qp_init_attr* init_attr) {
+int QueryQp(ibv_qp* public_qp, ibv_qp_attr* attr, int mask, ibv_qp_init_attr* init_attr) {
   Qp* qp = FromVerbs(public_qp);
   if (CheckObject(qp) != 0) return Refuse(EINVAL, "ibv_query_qp", public_qp, "not a queue pair");
   if (attr == nullptr || init_attr == nullptr) return EINVAL;
@@ -305,7 +324,7 @@ int QueryQp(ibv_qp* public_qp, ibv_qp_attr* attr, int, ibv_qp_init_attr* init_at
                 .cap = qp->cap,
                 .qp_type = qp->type,
                 .sq_sig_all = qp->signal_all ? 1 : 0};
-  public_qp->state = attr->qp_state;
+  if ((mask & IBV_QP_STATE) != 0) public_qp->state = attr->qp_state;
   return 0;
 }
 

@@ -20,6 +20,9 @@ ibv_mw* AllocMw(ibv_pd* pd, ibv_mw_type) { return Null(Unsupported("ibv_alloc_mw
 int BindMw(ibv_qp* qp, ibv_mw*, ibv_mw_bind*) { return Unsupported("ibv_bind_mw", qp); }
 int DeallocMw(ibv_mw* mw) { return Unsupported("ibv_dealloc_mw", mw); }
 int CloseXrcd(ibv_xrcd* xrcd) { return Unsupported("ibv_close_xrcd", xrcd); }
+int PostSrqOps(ibv_srq* srq, ibv_ops_wr*, ibv_ops_wr**) {
+  return Unsupported("ibv_post_srq_ops", srq);
+}
 
 }  // namespace unsupported
 

@@ -102,6 +102,7 @@ TEST_F(MrTest, ReregisteringRefusesWithoutChange) {
   EXPECT_EQ(ReregMr(mr, IBV_REREG_MR_CHANGE_PD, nullptr, nullptr, 0, 0), IBV_REREG_MR_ERR_INPUT);
   EXPECT_EQ(ReregMr(mr, 1 << 7, nullptr, nullptr, 0, 0), IBV_REREG_MR_ERR_INPUT);
   EXPECT_EQ(ReregMr(mr, IBV_REREG_MR_CHANGE_PD, pd_, nullptr, 0, 1), IBV_REREG_MR_ERR_INPUT);
+  EXPECT_EQ(ReregMr(mr, 0, nullptr, nullptr, 0, 0), IBV_REREG_MR_ERR_CMD);
   EXPECT_EQ(mr->addr, buffer_);
   EXPECT_TRUE(device().regions.contains(mr->lkey));
 }

@@ -8,6 +8,7 @@
 #include <string>
 
 #include "tests/unit/driver/fixture.h"
+#include "verbs_shim/driver/log.h"
 
 namespace simhca::driver {
 namespace {
@@ -394,6 +395,35 @@ TEST_F(ConnectXQpTest, SizesAreThoseOfTheMlx5Driver) {
   EXPECT_EQ(Command(qp).send_blocks, 64u);
   EXPECT_EQ(attr.cap.max_recv_wr, 4u);
   EXPECT_EQ(attr.cap.max_recv_sge, 1u);
+}
+
+class RnrTimerWarningTest : public QpTest {
+ protected:
+  static constexpr int kMask = IBV_QP_STATE | IBV_QP_MIN_RNR_TIMER;
+
+  ~RnrTimerWarningTest() override { log_level = LogLevel::kError; }
+
+  // What a move to RTR with this timer writes to the log.
+  std::string LogOf(uint8_t min_rnr_timer, int mask = kMask) {
+    ibv_qp* qp = MakeQp(cq_);
+    ibv_qp_attr attr{};
+    attr.qp_state = IBV_QPS_RTR;
+    attr.min_rnr_timer = min_rnr_timer;
+    testing::internal::CaptureStderr();
+    EXPECT_EQ(ModifyQp(qp, &attr, mask), 0);
+    return testing::internal::GetCapturedStderr();
+  }
+};
+
+TEST_F(RnrTimerWarningTest, TheLongestTimerIsReportedOnceAndOnlyInTheLogOfWarnings) {
+  EXPECT_EQ(LogOf(0), "");
+  log_level = LogLevel::kWarn;
+  EXPECT_EQ(LogOf(1), "");
+  EXPECT_EQ(LogOf(0, IBV_QP_STATE), "") << "the timer was not given";
+  const std::string line = LogOf(0);
+  EXPECT_NE(line.find("min_rnr_timer 0 means 655 ms"), std::string::npos) << line;
+  EXPECT_EQ(line.find('\n'), line.size() - 1) << "one line";
+  EXPECT_EQ(LogOf(0), "") << "said before";
 }
 
 }  // namespace
