@@ -21,7 +21,17 @@ std::vector<std::string> LeftOut(const Device& device) {
   if (!device.simulated()) patterns.push_back("SimulatorOnly*");
   if (!device.connectx()) patterns.push_back("Mlx5Sizes.*");
   if (device.can_resize_srq()) patterns.push_back("WithoutSrqResize.*");
-  if (VirtualTime()) patterns.push_back("TwoProcesses.*");
+  if (VirtualTime()) {
+    for (const char* suite : {"TwoProcesses.*", "LifeAndDeath.*", "Fork.*"}) {
+      patterns.push_back(suite);
+    }
+  }
+#ifdef __SANITIZE_THREAD__
+  patterns.push_back("Fork.*");  // its runtime starts no threads after a fork
+#endif
+#ifdef __SANITIZE_ADDRESS__
+  patterns.push_back("CancelledThread.*");  // its runtime cannot follow one
+#endif
   return patterns;
 }
 
