@@ -12,6 +12,7 @@
 #include <mutex>
 
 #include "sim/timing/clock.h"
+#include "verbs_shim/driver/cancellable.h"
 
 namespace simhca::driver {
 
@@ -78,6 +79,18 @@ void EventFile::Wait() {
 
 int EventFile::Take(Event* event) {
   takers_.fetch_add(1, std::memory_order_acq_rel);
+  Taking taking{this, event};
+  const int result = simhca_run_cancellable(
+      [](void* argument) {
+        const Taking& call = *static_cast<Taking*>(argument);
+        return call.file->TakeOne(call.event);
+      },
+      [](void* argument) { static_cast<Taking*>(argument)->file->EndTake(); }, &taking);
+  EndTake();
+  return result;
+}
+
+int EventFile::TakeOne(Event* event) {
   for (;;) {
     if (waiting_.load(std::memory_order_acquire) == 0) {
       Wait();
@@ -86,16 +99,10 @@ int EventFile::Take(Event* event) {
       device_->PrepareToSleep();
     }
     uint64_t count;
-    const ssize_t bytes = read(fd_, &count, sizeof(count));
-    if (bytes < 0) {
-      takers_.fetch_sub(1, std::memory_order_acq_rel);
-      return -1;
-    }
+    if (read(fd_, &count, sizeof(count)) < 0) return -1;
     // The event that was counted may have been dropped with its object meanwhile.
-    if (Pop(event)) break;
+    if (Pop(event)) return 0;
   }
-  takers_.fetch_sub(1, std::memory_order_acq_rel);
-  return 0;
 }
 
 void EventFile::Drop(const void* object) {

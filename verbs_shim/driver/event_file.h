@@ -49,6 +49,13 @@ class EventFile {
   void Drop(const void* object);
 
  private:
+  // A call of Take, while it may be cancelled.
+  struct Taking {
+    EventFile* file;
+    Event* event;
+  };
+  int TakeOne(Event* event);
+  void EndTake() { takers_.fetch_sub(1, std::memory_order_acq_rel); }
   void Wait();
   bool Pop(Event* event);
   void RemoveCounts(size_t counts);
