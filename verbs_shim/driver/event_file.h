@@ -62,6 +62,9 @@ class EventFile {
 
   Device* const device_;
   int fd_ = -1;
+  // The same file under a high number, for our own writes: a program that closes all its
+  // descriptors gives the number of fd_ to a file of its own.
+  int own_fd_ = -1;
   SpinLock lock_;
   std::deque<Event> events_;
   // Size of events_; may be read without the lock.
