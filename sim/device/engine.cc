@@ -16,7 +16,8 @@ class EngineImpl final : public Engine {
     for (const DeviceProfile& profile : options.devices) {
       devices_.push_back(std::make_unique<Hca>(profile, port++, progress_));
     }
-    if (options.background_thread) progress_.StartThread(options.warn);
+    progress_.LogTo(options.warn, options.error);
+    if (options.background_thread) progress_.StartThread();
   }
 
   ~EngineImpl() override { progress_.StopThread(); }
@@ -27,6 +28,7 @@ class EngineImpl final : public Engine {
   void Quiesce(Duration limit) override {
     progress_.StopThread();
     progress_.Drain(limit);
+    progress_.ReportTrouble();
     const Progress::Hold hold(progress_);
     progress_.fabric.Leave();
   }
