@@ -244,7 +244,7 @@ int Registry::TakeSlot(std::string* error) {
     if (!lock_->Hold(slot)) continue;  // somebody whose death was declared too early
     header.next_slot = (slot + 1) % kMaxProcesses;
     slot_ = slot;
-    generation_ = header.next_generation;
+    generation_ = (header.next_generation - 1) % 0xffffff + 1;
     header.next_generation = generation_ % 0xffffff + 1;
     mine.pid = pid_;
     mine.pid_namespace = pid_namespace_;
