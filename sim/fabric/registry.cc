@@ -311,7 +311,12 @@ void Registry::Reclaim(uint32_t slot) {
   for (RingEntry& ring : layout_->rings) {
     const uint32_t entry = ring.load();
     if (entry == 0) continue;
-    if (RingSender(entry) == slot) ring.fetch_or(kSenderClosed);
+    if (RingSender(entry) == slot) {
+      // Killed before it announced the ring: the receiver will never close it.
+      const auto index = static_cast<uint32_t>(&ring - layout_->rings);
+      const bool announced = process(RingReceiver(entry)).inbound[slot].load() == index + 1;
+      ring.fetch_or(announced ? kSenderClosed : kSenderClosed | kReceiverClosed);
+    }
     if (RingReceiver(entry) == slot) ring.fetch_or(kReceiverClosed);
   }
   process(slot).in_use.store(0);

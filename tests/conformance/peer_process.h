@@ -72,6 +72,9 @@ inline constexpr ConnectOptions kStreamConnection = {
 //   stream-and-fork     the same, while all the children of children.h come and go; ends by itself
 //   serve-reads         writes key and address of kPeerMessageBytes that hold the pattern of 1, and
 //                       waits without a verbs call until it reads a number
+//   endure              streams for a second, whatever becomes of the connection, which may fail;
+//   then
+//                       makes queue pairs and destroys them again for as long
 //   close-everything    closes all its descriptors but the standard ones, then as send-to-srq,
 //                       twice; the second time after peers may have taken it for dead
 int RunPeer(const std::string& role);

@@ -8,6 +8,7 @@
 #include <cinttypes>
 #include <cstdio>
 #include <cstdlib>
+#include <exception>
 #include <functional>
 #include <string>
 #include <vector>
@@ -153,16 +154,17 @@ int ServeReads() {
 // Sends and receives at the same time.
 class Stream {
  public:
-  explicit Stream(Peer& peer) : peer_(peer) {
+  // In the buffer from `offset` on.
+  explicit Stream(Peer& peer, size_t offset = 0) : peer_(peer), offset_(offset) {
     for (uint32_t i = 0; i < kStreamInFlight; ++i) PostReceiveInto(i);
   }
 
   // One round.  False once something has failed.
   bool Turn(bool send) {
     while (send && !failed_ && in_flight_ < kStreamInFlight) {
-      failed_ |=
-          PostSend(peer_.qp.get(),
-                   {.wr_id = kSend, .segments = {peer_.buffer.Sge(0, kPeerMessageBytes)}}) != 0;
+      failed_ |= PostSend(peer_.qp.get(),
+                          {.wr_id = kSend,
+                           .segments = {peer_.buffer.Sge(offset_, kPeerMessageBytes)}}) != 0;
       ++in_flight_;
     }
     ibv_wc wcs[kStreamInFlight];
@@ -179,8 +181,9 @@ class Stream {
 
   void PostReceiveInto(uint64_t slot) {
     failed_ |=
-        PostReceive(peer_.qp.get(), slot,
-                    {peer_.buffer.Sge((1 + slot) * kPeerMessageBytes, kPeerMessageBytes)}) != 0;
+        PostReceive(
+            peer_.qp.get(), slot,
+            {peer_.buffer.Sge(offset_ + (1 + slot) * kPeerMessageBytes, kPeerMessageBytes)}) != 0;
   }
   void Take(const ibv_wc& wc) {
     if (wc.status != IBV_WC_SUCCESS) {
@@ -196,6 +199,7 @@ class Stream {
   }
 
   Peer& peer_;
+  const size_t offset_;
   uint32_t in_flight_ = 0;
   uint64_t sent_ = 0;
   bool failed_ = false;
@@ -221,6 +225,39 @@ int RunStream() {
   Stream stream(peer);
   unsigned number = 0;
   return StreamUntil(peer, stream, [&] { return InputWaits(0) && ReadNumber(&number); });
+}
+
+// Queue pairs that talk to nobody.  What may fail, may; the calls have to return.
+void MakeAndDestroy(Peer& peer) {
+  try {
+    const Qp qp =
+        MakeQp(peer.device, peer.pd.get(), {.send_cq = peer.cq.get(), .receive_cq = peer.cq.get()});
+    BringTo(peer.device, qp.get(), IBV_QPS_RTS,
+            ConnectionAttributes(peer.device, qp->qp_num, kStreamConnection));
+    PostSend(qp.get(), {.segments = {peer.buffer.Sge(0, 64)}});
+  } catch (const std::exception&) {
+  }
+}
+
+int Endure() {
+  constexpr std::chrono::seconds kEach{1};
+  constexpr size_t kBytes = (1 + kStreamInFlight) * kPeerMessageBytes;
+  Peer peer(3 * kBytes, kStreamConnection);
+  // Only the middle third is ever named in a work request, or may be written.
+  peer.buffer.RegisterOnly(peer.pd.get(), kBytes, kBytes);
+  if (!peer.Connect()) return 3;
+  Stream stream(peer, kBytes);
+  auto end = std::chrono::steady_clock::now() + kEach;
+  bool good = true;
+  while (std::chrono::steady_clock::now() < end) good = stream.Turn(good);
+  std::fprintf(stderr, "the connection %s, %llu sends\n", good ? "lasted" : "was lost",
+               static_cast<unsigned long long>(stream.sent()));
+  end += kEach;
+  while (std::chrono::steady_clock::now() < end) {
+    MakeAndDestroy(peer);
+    stream.Turn(false);
+  }
+  return peer.buffer.Untouched(0, kBytes) && peer.buffer.Untouched(2 * kBytes, kBytes) ? 0 : 6;
 }
 
 int StreamAndFork() {
@@ -249,6 +286,7 @@ int RunPeer(const std::string& role) {
   if (role == "send-to-srq") return SendToSrq();
   if (role == "close-everything") return CloseEverything();
   if (role == "serve-reads") return ServeReads();
+  if (role == "endure") return Endure();
   if (role == "stream") return RunStream();
   if (role == "stream-and-fork") return StreamAndFork();
   return 2;
