@@ -41,13 +41,26 @@ class Scribbler {
       const size_t slot = random_() % kSlotsLookedAt;
       Scatter(offsetof(FabricLayout, slots) + slot * sizeof(ProcessSlot), sizeof(ProcessSlot));
     } else {
-      const uint32_t ring = random_() % kRingsLookedAt;
-      if (layout().rings[ring].load() != 0) Scatter(RingOffset(ring), kRingStride);
+      WriteIntoARing();
     }
   }
 
  private:
   FabricLayout& layout() { return *reinterpret_cast<FabricLayout*>(memory_); }
+
+  // Into a ring in use: the credit, the head of a record, or anywhere.
+  void WriteIntoARing() {
+    uint32_t ring = random_() % kRingsLookedAt;
+    for (uint32_t i = 0; i < kRingsLookedAt && layout().rings[ring].load() == 0; ++i) {
+      ring = (ring + 1) % kRingsLookedAt;
+    }
+    if (layout().rings[ring].load() == 0) return;
+    const uint32_t choice = random_() % 8;
+    if (choice == 0) return Scatter(RingOffset(ring), sizeof(uint64_t));
+    if (choice < 3) return Scatter(RingOffset(ring), kRingStride);
+    const size_t cell = kRingControlBytes + random_() % kRingCells * size_t{kCellBytes};
+    Scatter(RingOffset(ring) + cell, kRecordHeaderBytes);
+  }
 
   // A few bytes or a word: random, all zero or all ones, small or with one bit changed.
   void Scatter(size_t offset, size_t size) {
