@@ -20,8 +20,12 @@ constexpr Duration kVirtualStride = kSecond;             // a stalled sender may
 
 }  // namespace
 
-void Progress::StartThread(std::function<void(const std::string&)> warn) {
+void Progress::LogTo(Log warn, Log error) {
   warn_ = std::move(warn);
+  error_ = std::move(error);
+}
+
+void Progress::StartThread() {
   sigset_t all, before;
   sigfillset(&all);
   pthread_sigmask(SIG_SETMASK, &all, &before);
@@ -59,6 +63,17 @@ void Progress::Drain(Duration limit) {
   }
 }
 
+void Progress::ReportTrouble() {
+  std::string trouble;
+  {
+    const Hold hold(*this);
+    trouble = fabric.trouble().last;
+  }
+  if (!error_ || trouble.empty() || trouble == reported_trouble_) return;
+  reported_trouble_ = trouble;
+  error_(trouble);
+}
+
 void Progress::ThreadMain() {
   Time last_work = 0;
   Time last_maintenance = 0;
@@ -72,6 +87,7 @@ void Progress::ThreadMain() {
       last_maintenance = now;
       fabric.Maintain();
       Unlock();
+      ReportTrouble();
     }
     if (program_polls_.load(std::memory_order_acquire)) {
       WatchPolls();

@@ -19,7 +19,8 @@ class EngineImpl final : public Engine, private ControlHandler {
       devices_.push_back(std::make_unique<Hca>(profile, port++, progress_));
     }
     progress_.SetControlHandler(this);
-    if (options.background_thread) progress_.StartThread(options.warn);
+    progress_.LogTo(options.warn, options.error);
+    if (options.background_thread) progress_.StartThread();
   }
 
   ~EngineImpl() override { progress_.StopThread(); }
@@ -30,6 +31,7 @@ class EngineImpl final : public Engine, private ControlHandler {
   void Quiesce(Duration limit) override {
     progress_.StopThread();
     progress_.Drain(limit);
+    progress_.ReportTrouble();
     const Progress::Hold hold(progress_);
     progress_.fabric.Leave();
   }

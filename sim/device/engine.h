@@ -20,8 +20,10 @@ struct EngineOptions {
   FaultPlan faults;   // of packets that arrive at this process
   uint64_t seed = 1;  // of everything that is drawn
   bool background_thread = true;
-  std::function<void(const std::string&)> warn;  // takes messages for the log; may be empty
-  std::vector<DeviceProfile> devices;            // port i of the fabric is devices[i]
+  // Take messages for the log; may be empty.
+  std::function<void(const std::string&)> warn;
+  std::function<void(const std::string&)> error;  // connections were lost, and why
+  std::vector<DeviceProfile> devices;             // port i of the fabric is devices[i]
 };
 
 // The simulated devices of one process: their shared lock, fabric membership, clock, timers and

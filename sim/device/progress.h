@@ -72,11 +72,17 @@ class Progress final : public Services, private PacketHandler {
   // most.
   void FinishAnswers(QueuePair& qp);
 
-  // The thread runs with all signals blocked.  `warn` takes messages for the log.
-  void StartThread(std::function<void(const std::string&)> warn);
+  // Where messages for the log go; either may be empty.
+  using Log = std::function<void(const std::string&)>;
+  void LogTo(Log warn, Log error);
+
+  // The thread runs with all signals blocked.
+  void StartThread();
   void StopThread();
   // Drains what is queued for at most `limit`.
   void Drain(Duration limit);
+  // Says what has gone wrong on the fabric, each thing once.
+  void ReportTrouble();
   // In a forked child.
   void Abandon();
 
@@ -136,7 +142,9 @@ class Progress final : public Services, private PacketHandler {
   PrivateFutex look_;  // where it waits between two looks
   std::atomic<bool> stop_{false};
   std::thread thread_;
-  std::function<void(const std::string&)> warn_;
+  Log warn_;
+  Log error_;
+  std::string reported_trouble_;
 };
 
 }  // namespace simhca

@@ -26,6 +26,7 @@ class MemberFabric : public Fabric {
       : registry_(std::move(registry)),
         mine_(registry_->process(registry_->slot())),
         inbox_(mine_.control),
+        epoch_ns_(registry_->layout().header.epoch_ns),
         numbers_(registry_->layout(), registry_->owner()) {
     if (options.exclusive) {
       timed_ = std::make_unique<TimedLoopback>(options.wires, registry_->layout().owners,
@@ -53,7 +54,7 @@ class MemberFabric : public Fabric {
 
   Link& link() override { return faulty_ != nullptr ? *faulty_ : PerfectLink(); }
 
-  int64_t epoch_ns() const override { return registry_->layout().header.epoch_ns; }
+  int64_t epoch_ns() const override { return epoch_ns_; }
 
   uint32_t AllocateNumber() override { return numbers_.Allocate(); }
   void ReleaseNumber(uint32_t number) override { numbers_.Release(number); }
@@ -118,6 +119,7 @@ class MemberFabric : public Fabric {
   std::unique_ptr<Registry> registry_;
   ProcessSlot& mine_;
   ControlInbox inbox_;
+  const int64_t epoch_ns_;  // as at the joining: time must not depend on what others write later
   NumberAllocator numbers_;
   std::unique_ptr<RingLink> rings_;  // unless exclusive
   std::unique_ptr<TimedLoopback> timed_;

@@ -57,6 +57,10 @@ inline constexpr uint32_t kSenderClosed = 1 << 17;    // nothing more will be wr
 inline constexpr uint32_t kReceiverClosed = 1 << 18;  // nothing more will be read
 constexpr uint32_t RingSender(uint32_t entry) { return entry & 0xff; }
 constexpr uint32_t RingReceiver(uint32_t entry) { return entry >> 8 & 0xff; }
+constexpr bool RingIsBetween(uint32_t entry, uint32_t sender, uint32_t receiver) {
+  return (entry & kRingInUse) != 0 && RingSender(entry) == sender &&
+         RingReceiver(entry) == receiver;
+}
 constexpr bool BothClosed(uint32_t entry) {
   return (entry & (kSenderClosed | kReceiverClosed)) == (kSenderClosed | kReceiverClosed);
 }

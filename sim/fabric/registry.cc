@@ -244,7 +244,7 @@ int Registry::TakeSlot(std::string* error) {
     if (!lock_->Hold(slot)) continue;  // somebody whose death was declared too early
     header.next_slot = (slot + 1) % kMaxProcesses;
     slot_ = slot;
-    generation_ = header.next_generation;
+    generation_ = (header.next_generation - 1) % 0xffffff + 1;
     header.next_generation = generation_ % 0xffffff + 1;
     mine.pid = pid_;
     mine.pid_namespace = pid_namespace_;
@@ -312,7 +312,12 @@ void Registry::Reclaim(uint32_t slot) {
   for (RingEntry& ring : layout_->rings) {
     const uint32_t entry = ring.load();
     if (entry == 0) continue;
-    if (RingSender(entry) == slot) ring.fetch_or(kSenderClosed);
+    if (RingSender(entry) == slot) {
+      // Killed before it announced the ring: the receiver will never close it.
+      const auto index = static_cast<uint32_t>(&ring - layout_->rings);
+      const bool announced = process(RingReceiver(entry)).inbound[slot].load() == index + 1;
+      ring.fetch_or(announced ? kSenderClosed : kSenderClosed | kReceiverClosed);
+    }
     if (RingReceiver(entry) == slot) ring.fetch_or(kReceiverClosed);
   }
   process(slot).in_use.store(0);

@@ -67,7 +67,8 @@ class Registry {
   // Null without memory.
   std::byte* MapRing(uint32_t ring);
   static void UnmapRing(std::byte* memory);
-  // `ends`: kSenderClosed, kReceiverClosed or both, when the other one is dead.
+  // `ends`: kSenderClosed, kReceiverClosed or both, when the other one is dead; 0 if the ring
+  // turned out to be somebody else's.
   void CloseRing(uint32_t ring, uint32_t ends);
 
   // Gives the slot back; the last one out removes the fabric.  What is mapped stays mapped until

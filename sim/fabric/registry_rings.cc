@@ -16,7 +16,10 @@ int Registry::OpenRing(uint32_t receiver, uint32_t* ring, std::byte** memory) {
       LifeOfLocked(OwnerSlot(receiver)) != Life::kDead) {
     FreeClosedRings();
     // An old ring between the two, which the receiver has still to close, comes first.
-    const bool old = target.inbound[slot_].load() != 0;
+    const uint32_t announced = target.inbound[slot_].load();
+    const bool old =
+        announced != 0 && announced <= kMaxRings &&
+        RingIsBetween(layout_->rings[announced - 1].load(), slot_, OwnerSlot(receiver));
     result = old ? EAGAIN : AllocateRing(OwnerSlot(receiver), ring, memory);
   }
   lock_->Unlock();
@@ -62,7 +65,7 @@ std::byte* Registry::MapRing(uint32_t ring) {
 void Registry::UnmapRing(std::byte* memory) { munmap(memory, kRingStride); }
 
 void Registry::CloseRing(uint32_t ring, uint32_t ends) {
-  layout_->rings[ring].fetch_or(ends);
+  if (ends != 0) layout_->rings[ring].fetch_or(ends);
   rings_to_free_ = true;
 }
 

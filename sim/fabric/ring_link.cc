@@ -101,8 +101,10 @@ void RingLink::BarrierBeforeSleep() {
 
 Link::Status RingLink::Connect(Outbound& outbound, uint32_t owner) {
   if (expelled_) return Status::kUnreachable;
-  if (outbound.ring) DropOutbound(outbound, kSenderClosed);
   if (owner == registry_.owner()) return ConnectToSelf(outbound);
+  // Our slot in another life: somebody wrote into what is shared.
+  if (OwnerSlot(owner) == registry_.slot()) return Status::kUnreachable;
+  if (outbound.ring) DropOutbound(outbound, kSenderClosed);
   uint32_t ring;
   std::byte* memory;
   const int error = registry_.OpenRing(owner, &ring, &memory);
@@ -187,8 +189,7 @@ void RingLink::AcceptNewRings() {
     const uint32_t ring = mine_.inbound[slot].load(std::memory_order_acquire);
     if (ring == 0 || ring > kMaxRings || inbound_[slot] || slot == registry_.slot()) continue;
     const uint32_t entry = registry_.layout().rings[ring - 1].load();
-    if (RingReceiver(entry) != registry_.slot() || RingSender(entry) != slot ||
-        (entry & kReceiverClosed) != 0) {
+    if (!RingIsBetween(entry, slot, registry_.slot()) || (entry & kReceiverClosed) != 0) {
       continue;
     }
     std::byte* const memory = registry_.MapRing(ring - 1);
@@ -220,13 +221,26 @@ void RingLink::Maintain() {
     if (!outbound.ring && !inbound) continue;
     const bool dead = registry_.LifeOf(slot) == Registry::Life::kDead;
     const auto& rings = registry_.layout().rings;
-    if (outbound.ring && (dead || (rings[outbound.ring->ring].load() & kReceiverClosed) != 0)) {
-      if (reserved_ == &outbound) reserved_ = nullptr;
-      DropOutbound(outbound, dead ? kSenderClosed | kReceiverClosed : kSenderClosed);
+    if (outbound.ring) {
+      const uint32_t entry = rings[outbound.ring->ring].load();
+      const bool ours = RingIsBetween(entry, registry_.slot(), slot);
+      if (dead || (entry & kReceiverClosed) != 0 || !ours) {
+        if (reserved_ == &outbound) reserved_ = nullptr;
+        const uint32_t ends = dead ? kSenderClosed | kReceiverClosed : kSenderClosed;
+        DropOutbound(outbound, ours ? ends : 0);
+      }
     }
-    if (inbound && (dead || (rings[inbound->ring].load() & kSenderClosed) != 0) &&
-        inbound->end.Empty()) {
-      DropInbound(slot, dead ? kSenderClosed | kReceiverClosed : kReceiverClosed);
+    if (inbound) {
+      const uint32_t entry = rings[inbound->ring].load();
+      if (!RingIsBetween(entry, slot, registry_.slot())) {
+        // Somebody wrote into the directory, and may have given the ring to others.
+        uint16_t announced = static_cast<uint16_t>(inbound->ring + 1);
+        mine_.inbound[slot].compare_exchange_strong(announced, 0);
+        DropInbound(slot, 0);
+        --seen_version_;  // another ring may have been announced meanwhile
+      } else if ((dead || (entry & kSenderClosed) != 0) && inbound->end.Empty()) {
+        DropInbound(slot, dead ? kSenderClosed | kReceiverClosed : kReceiverClosed);
+      }
     }
   }
 }

@@ -475,7 +475,10 @@ void RcRequester::ArmTimer() {
 
 // The timer is armed once and looks, when it fires, whether anything has moved since: an ACK need
 // not touch it.
-void RcRequester::OnTimeout(Time now) {
+// A process that was stopped finds its timers long past: what happens next is due a full timeout
+// from the present, or all retries would be spent before the answers that wait are looked at.
+void RcRequester::OnTimeout(Time) {
+  const Time now = qp_.services().Now();
   if (idle() || qp_.state() == QpState::kErr) return;
   const Duration timeout = AckTimeout(qp_.attributes().timeout) + qp_.services().coarseness();
   const Time due = SaturatingAdd(last_progress_, timeout);

@@ -23,9 +23,16 @@ std::vector<std::string> LeftOut(const Device& device) {
   if (device.can_resize_srq()) patterns.push_back("WithoutSrqResize.*");
   // Of several processes or many threads: how they interleave is a matter of wall time.
   if (VirtualTime()) {
-    patterns.push_back("TwoProcesses.*");
-    patterns.push_back("EightThreads.*");
+    for (const char* suite : {"TwoProcesses.*", "LifeAndDeath.*", "Fork.*", "EightThreads.*"}) {
+      patterns.push_back(suite);
+    }
   }
+#ifdef __SANITIZE_THREAD__
+  patterns.push_back("Fork.*");  // its runtime starts no threads after a fork
+#endif
+#ifdef __SANITIZE_ADDRESS__
+  patterns.push_back("CancelledThread.*");  // its runtime cannot follow one
+#endif
   return patterns;
 }
 

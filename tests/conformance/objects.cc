@@ -85,6 +85,10 @@ std::byte PatternByte(uint32_t seed, size_t place) {
 Buffer::Buffer(ibv_pd* pd, size_t size, int access)
     : memory_(size, kFiller), mr_(Register(pd, memory_, access)) {}
 
+void Buffer::RegisterOnly(ibv_pd* pd, size_t offset, size_t length) {
+  mr_ = Register(pd, std::span(memory_).subspan(offset, length), kAllAccess);
+}
+
 void Buffer::Fill(uint32_t seed, size_t offset, size_t length) {
   for (size_t i = 0; i < length; ++i) memory_[offset + i] = PatternByte(seed, i);
 }

@@ -74,6 +74,9 @@ class Buffer {
     return {address(offset), static_cast<uint32_t>(length), lkey()};
   }
 
+  // Only this part is registered from now on.
+  void RegisterOnly(ibv_pd* pd, size_t offset, size_t length);
+
   // The pattern of `seed`: bytes that differ by seed and by place.
   void Fill(uint32_t seed, size_t offset, size_t length);
   // `from`: the place within the pattern of the byte at `offset`.

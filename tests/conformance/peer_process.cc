@@ -8,11 +8,8 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include <cstdio>
 #include <cstdlib>
 #include <vector>
-
-#include "tests/conformance/objects.h"
 
 extern char** environ;
 
@@ -21,32 +18,6 @@ namespace simhca::conformance {
 namespace {
 
 constexpr std::chrono::seconds kPeerPatience{30};
-
-void PrintNumber(uint32_t number) {
-  std::printf("%u\n", number);
-  std::fflush(stdout);
-}
-
-// Posts message `i` from its own place in `buffer`.
-int PostMessage(ibv_qp* qp, Buffer& buffer, uint32_t i, uint32_t slots) {
-  const size_t offset = (i % slots) * kPeerMessageBytes;
-  buffer.Fill(i, offset, PeerMessageLength(i));
-  return PostSend(qp, {.wr_id = i, .segments = {buffer.Sge(offset, PeerMessageLength(i))}});
-}
-
-// Sends every message and waits until each has succeeded.
-bool SendAll(const Device& device, ibv_cq* cq, ibv_qp* qp, Buffer& buffer) {
-  constexpr uint32_t kInFlight = 16;
-  uint32_t sent = 0;
-  for (uint32_t completed = 0; completed < kSrqMessages; ++completed) {
-    while (sent < kSrqMessages && sent - completed < kInFlight) {
-      if (PostMessage(qp, buffer, sent++, kInFlight) != 0) return false;
-    }
-    const std::vector<ibv_wc> wcs = Poll(device, cq, 1);
-    if (wcs.empty() || wcs[0].status != IBV_WC_SUCCESS || wcs[0].wr_id != completed) return false;
-  }
-  return true;
-}
 
 }  // namespace
 
@@ -83,7 +54,7 @@ PeerProcess::~PeerProcess() {
   }
 }
 
-std::optional<uint32_t> PeerProcess::ReadNumber() {
+std::optional<uint64_t> PeerProcess::ReadNumber() {
   std::string line;
   while (line.empty() || line.back() != '\n') {
     pollfd readable{from_peer_, POLLIN, 0};
@@ -94,7 +65,12 @@ std::optional<uint32_t> PeerProcess::ReadNumber() {
     }
     line.push_back(byte);
   }
-  return static_cast<uint32_t>(std::strtoul(line.c_str(), nullptr, 10));
+  return std::strtoull(line.c_str(), nullptr, 10);
+}
+
+bool PeerProcess::HasWritten() const {
+  pollfd readable{from_peer_, POLLIN, 0};
+  return poll(&readable, 1, 0) == 1;
 }
 
 void PeerProcess::WriteNumber(uint32_t number) {
@@ -103,51 +79,35 @@ void PeerProcess::WriteNumber(uint32_t number) {
           "writing to the peer");
 }
 
-int PeerProcess::Wait() {
+std::optional<int> PeerProcess::WaitForEnd() {
   const auto end = std::chrono::steady_clock::now() + kPeerPatience;
   int status = 0;
   while (waitpid(pid_, &status, WNOHANG) == 0) {
-    if (std::chrono::steady_clock::now() >= end) return -1;
+    if (std::chrono::steady_clock::now() >= end) return std::nullopt;
     sched_yield();
   }
   pid_ = -1;
-  return WIFEXITED(status) ? WEXITSTATUS(status) : -1;
+  return status;
 }
 
-int RunPeer(const std::string& role) {
-  const Device device;
-  const Pd pd = MakePd(device);
-  const Cq cq = MakeCq(device, 64);
-  const bool long_message = role == "receive-long";
-  Buffer buffer(pd.get(), long_message ? kLongMessageBytes : 16 * kPeerMessageBytes);
-  QpOptions options;
-  options.send_cq = cq.get();
-  options.receive_cq = cq.get();
-  const Qp qp = MakeQp(device, pd.get(), options);
-  PrintNumber(qp->qp_num);
-  unsigned peer = 0;
-  if (std::scanf("%u", &peer) != 1) return 3;
-  ConnectOptions connection;
-  if (long_message) connection.mtu = IBV_MTU_4096;
-  BringTo(device, qp.get(), IBV_QPS_RTS, ConnectionAttributes(device, peer, connection));
-  if (long_message) {
-    if (PostReceive(qp.get(), 0, {buffer.Sge(0, kLongMessageBytes)}) != 0) return 6;
-    const ibv_wc wc = PollOne(device, cq.get(), kPeerPatience);
-    PrintNumber(wc.status == IBV_WC_SUCCESS ? wc.byte_len : 0);
-    return 0;
-  }
-  if (role == "exit-after-connect") {
-    PrintNumber(0);
-    std::exit(0);
-  }
-  if (role == "exit-after-send") {
-    for (uint32_t i = 0; i < kExitMessages; ++i) {
-      if (PostMessage(qp.get(), buffer, i, kExitMessages) != 0) std::exit(4);
-    }
-    std::exit(0);  // nothing is polled, nothing destroyed
-  }
-  if (role == "send-to-srq") return SendAll(device, cq.get(), qp.get(), buffer) ? 0 : 5;
-  return 2;
+int PeerProcess::Wait() {
+  const std::optional<int> status = WaitForEnd();
+  return status && WIFEXITED(*status) ? WEXITSTATUS(*status) : -1;
+}
+
+int PeerProcess::WaitForSignal() {
+  const std::optional<int> status = WaitForEnd();
+  return status && WIFSIGNALED(*status) ? WTERMSIG(*status) : -1;
+}
+
+void PeerProcess::Signal(int signal) {
+  Require(pid_ > 0 && kill(pid_, signal) == 0, "a signal to the peer");
+}
+
+void PeerProcess::Stop() {
+  Signal(SIGSTOP);
+  int status = 0;
+  Require(waitpid(pid_, &status, WUNTRACED) == pid_ && WIFSTOPPED(status), "stopping the peer");
 }
 
 }  // namespace simhca::conformance

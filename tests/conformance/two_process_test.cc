@@ -11,9 +11,10 @@ class TwoProcesses : public SrqTest {
  protected:
   // Connects `qp` to the peer, which waits for the number of `qp` before it does the same.
   void ConnectTo(PeerProcess& peer, ibv_qp* qp, const ConnectOptions& options = {}) {
-    const std::optional<uint32_t> number = peer.ReadNumber();
+    const std::optional<uint64_t> number = peer.ReadNumber();
     Require(number.has_value(), "the peer's queue pair number");
-    BringTo(device_, qp, IBV_QPS_RTS, ConnectionAttributes(device_, *number, options));
+    BringTo(device_, qp, IBV_QPS_RTS,
+            ConnectionAttributes(device_, static_cast<uint32_t>(*number), options));
   }
 };
 

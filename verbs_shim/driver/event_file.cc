@@ -12,6 +12,7 @@
 #include <mutex>
 
 #include "sim/timing/clock.h"
+#include "verbs_shim/driver/cancellable.h"
 
 namespace simhca::driver {
 
@@ -21,16 +22,21 @@ namespace {
 constexpr int64_t kSpinNanoseconds = 30'000;
 // How often a blocking call lets virtual time go on before it sleeps: half an hour of it.
 constexpr int kVirtualPolls = 2000;
+constexpr int kHighDescriptor = 512;
 }  // namespace
 
 int EventFile::Open() {
   fd_ = eventfd(0, EFD_SEMAPHORE | EFD_CLOEXEC);
-  return fd_ < 0 ? errno : 0;
+  if (fd_ < 0) return errno;
+  own_fd_ = static_cast<int>(syscall(SYS_fcntl, fd_, F_DUPFD_CLOEXEC, kHighDescriptor));
+  if (own_fd_ < 0) own_fd_ = fd_;  // the limit of open files is too low
+  return 0;
 }
 
 void EventFile::Close() {
+  if (own_fd_ != fd_) syscall(SYS_close, own_fd_);
   if (fd_ >= 0) syscall(SYS_close, fd_);
-  fd_ = -1;
+  fd_ = own_fd_ = -1;
 }
 
 void EventFile::Push(const Event& event) {
@@ -38,7 +44,7 @@ void EventFile::Push(const Event& event) {
   events_.push_back(event);
   waiting_.store(static_cast<uint32_t>(events_.size()), std::memory_order_release);
   const uint64_t one = 1;
-  [[maybe_unused]] const long written = syscall(SYS_write, fd_, &one, sizeof(one));
+  [[maybe_unused]] const long written = syscall(SYS_write, own_fd_, &one, sizeof(one));
 }
 
 bool EventFile::Pop(Event* event) {
@@ -78,6 +84,18 @@ void EventFile::Wait() {
 
 int EventFile::Take(Event* event) {
   takers_.fetch_add(1, std::memory_order_acq_rel);
+  Taking taking{this, event};
+  const int result = simhca_run_cancellable(
+      [](void* argument) {
+        const Taking& call = *static_cast<Taking*>(argument);
+        return call.file->TakeOne(call.event);
+      },
+      [](void* argument) { static_cast<Taking*>(argument)->file->EndTake(); }, &taking);
+  EndTake();
+  return result;
+}
+
+int EventFile::TakeOne(Event* event) {
   for (;;) {
     if (waiting_.load(std::memory_order_acquire) == 0) {
       Wait();
@@ -86,16 +104,10 @@ int EventFile::Take(Event* event) {
       device_->PrepareToSleep();
     }
     uint64_t count;
-    const ssize_t bytes = read(fd_, &count, sizeof(count));
-    if (bytes < 0) {
-      takers_.fetch_sub(1, std::memory_order_acq_rel);
-      return -1;
-    }
+    if (read(fd_, &count, sizeof(count)) < 0) return -1;
     // The event that was counted may have been dropped with its object meanwhile.
-    if (Pop(event)) break;
+    if (Pop(event)) return 0;
   }
-  takers_.fetch_sub(1, std::memory_order_acq_rel);
-  return 0;
 }
 
 void EventFile::Drop(const void* object) {
@@ -110,7 +122,7 @@ void EventFile::Drop(const void* object) {
 void EventFile::RemoveCounts(size_t counts) {
   for (size_t i = 0; i < counts; ++i) {
     uint64_t count;
-    [[maybe_unused]] const long bytes = syscall(SYS_read, fd_, &count, sizeof(count));
+    [[maybe_unused]] const long bytes = syscall(SYS_read, own_fd_, &count, sizeof(count));
   }
 }
 

@@ -49,12 +49,22 @@ class EventFile {
   void Drop(const void* object);
 
  private:
+  // A call of Take, while it may be cancelled.
+  struct Taking {
+    EventFile* file;
+    Event* event;
+  };
+  int TakeOne(Event* event);
+  void EndTake() { takers_.fetch_sub(1, std::memory_order_acq_rel); }
   void Wait();
   bool Pop(Event* event);
   void RemoveCounts(size_t counts);
 
   Device* const device_;
   int fd_ = -1;
+  // The same file under a high number, for our own writes: a program that closes all its
+  // descriptors gives the number of fd_ to a file of its own.
+  int own_fd_ = -1;
   SpinLock lock_;
   std::deque<Event> events_;
   // Size of events_; may be read without the lock.

@@ -79,6 +79,7 @@ std::string Process::ReadSettings() {
   report_counters_ = stats != nullptr && std::strcmp(stats, "0") != 0;
 
   options_.warn = [](const std::string& text) { Log(LogLevel::kWarn, "{}", text); };
+  options_.error = [](const std::string& text) { Log(LogLevel::kError, "{}", text); };
 
   const DevicePlan plan = PlanDevicesFromEnvironment();
   if (!plan.ok()) return plan.error;

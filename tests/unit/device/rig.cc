@@ -27,9 +27,9 @@ std::unique_ptr<LoopbackFabric> FaultyLoopback(const FaultPlan& faults, uint64_t
 Rig::Rig(const FaultPlan& faults, uint64_t seed)
     : Rig(FaultyLoopback(faults, seed), GenericProfile()) {}
 
-Rig::Rig(std::unique_ptr<Fabric> joined, const DeviceProfile& profile)
+Rig::Rig(std::unique_ptr<Fabric> joined, const DeviceProfile& profile, ClockMode mode)
     : fabric(dynamic_cast<LoopbackFabric*>(joined.get())),
-      progress(std::move(joined), ClockMode::kVirtual),
+      progress(std::move(joined), mode),
       hca(profile, 0, progress),
       event_ring_(kEventEntries * sizeof(mlx5::Eqe), std::byte{1}) {
   const OpenContextCommand open{this, event_ring_.data(), kEventEntries};

@@ -14,7 +14,8 @@
 
 namespace simhca {
 
-// A device under virtual time, driven through rings, doorbells and commands as a driver would.
+// A device, under virtual time unless it is said otherwise, driven through rings, doorbells and
+// commands as a driver would.
 class Rig : private InterruptHandler {
  public:
   static constexpr uint32_t kArenaBytes = 1 << 20;
@@ -64,7 +65,8 @@ class Rig : private InterruptHandler {
   // On the loopback fabric, with a wire that does this to packets.
   Rig(const FaultPlan& faults, uint64_t seed);
   // On a fabric of the test's choice; `fabric` below is null unless it is a LoopbackFabric.
-  Rig(std::unique_ptr<Fabric> joined, const DeviceProfile& profile);
+  Rig(std::unique_ptr<Fabric> joined, const DeviceProfile& profile,
+      ClockMode mode = ClockMode::kVirtual);
   ~Rig() override = default;
 
   std::unique_ptr<Cq> MakeCq();

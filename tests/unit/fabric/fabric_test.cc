@@ -296,5 +296,67 @@ TEST_F(FabricTest, SenderWhoseRingWasDroppedOpensAnother) {
   Registry::UnmapRing(memory);
 }
 
+// ------------------------------------- what a hostile process may write anywhere in the fabric
+
+TEST_F(FabricTest, OwnSlotInAnotherLifeIsUnreachable) {
+  const auto fabric = MustJoin();
+  const uint32_t number = fabric->AllocateNumber();
+  ASSERT_EQ(Send(*fabric, number), Link::Status::kReady);
+  std::unique_ptr<Registry> hostile;
+  ASSERT_EQ(Registry::Join("/dev/shm", name, false, &hostile, &error), 0) << error;
+  auto& owner = hostile->layout().owners[number / kNumbersPerBlock];
+  const uint32_t truth = owner.exchange(owner.load() + (5 << 8));
+  EXPECT_EQ(Send(*fabric, number), Link::Status::kUnreachable);
+  owner.store(truth);
+  EXPECT_EQ(Send(*fabric, number), Link::Status::kReady);
+}
+
+TEST_F(FabricTest, RingWhoseDirectoryEntryWasOverwrittenIsReplaced) {
+  const auto receiver = MustJoin(), sender = MustJoin();
+  const uint32_t number = receiver->AllocateNumber();
+  ASSERT_EQ(Send(*sender, number), Link::Status::kReady);
+  Recorder recorder;
+  ASSERT_EQ(receiver->link().Poll(recorder, 100, 0), 1u);
+  std::unique_ptr<Registry> hostile;
+  ASSERT_EQ(Registry::Join("/dev/shm", name, false, &hostile, &error), 0) << error;
+  for (const uint32_t garbage : {0u, 0xffffffffu, uint32_t{kRingInUse}}) {
+    for (RingEntry& entry : hostile->layout().rings) {
+      if (entry.load() != 0) entry.store(garbage);
+    }
+    sender->Maintain();
+    receiver->Maintain();
+    recorder.packets.clear();
+    EXPECT_TRUE(Eventually([&] {
+      if (recorder.packets.empty()) Send(*sender, number);
+      receiver->Maintain();
+      sender->Maintain();
+      receiver->link().Poll(recorder, 100, 0);
+      return !recorder.packets.empty();
+    })) << garbage;
+  }
+}
+
+TEST_F(FabricTest, AnnouncementOfARingThatIsNotThereBlocksNobody) {
+  const auto receiver = MustJoin(), sender = MustJoin();
+  const uint32_t number = receiver->AllocateNumber();
+  std::unique_ptr<Registry> hostile;
+  ASSERT_EQ(Registry::Join("/dev/shm", name, false, &hostile, &error), 0) << error;
+  for (ProcessSlot& slot : hostile->layout().slots) {
+    for (auto& inbound : slot.inbound) inbound.store(0xfff0);
+  }
+  EXPECT_EQ(Send(*sender, number), Link::Status::kReady);
+  Recorder recorder;
+  EXPECT_EQ(receiver->link().Poll(recorder, 100, 0), 1u);
+}
+
+TEST_F(FabricTest, TimeDoesNotFollowWhatOthersWrite) {
+  const auto fabric = MustJoin();
+  const int64_t epoch = fabric->epoch_ns();
+  std::unique_ptr<Registry> hostile;
+  ASSERT_EQ(Registry::Join("/dev/shm", name, false, &hostile, &error), 0) << error;
+  hostile->layout().header.epoch_ns = INT64_MIN;
+  EXPECT_EQ(fabric->epoch_ns(), epoch);
+}
+
 }  // namespace
 }  // namespace simhca
