@@ -6,6 +6,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <atomic>
 #include <utility>
 
@@ -24,6 +25,8 @@ class MemberFabric : public Fabric {
   MemberFabric(std::unique_ptr<Registry> registry, const Options& options)
       : registry_(std::move(registry)),
         mine_(registry_->process(registry_->slot())),
+        epoch_ns_(
+            std::clamp<int64_t>(registry_->layout().header.epoch_ns, 0, MonotonicNanoseconds())),
         numbers_(registry_->layout(), registry_->owner()) {
     if (options.exclusive) {
       timed_ = std::make_unique<TimedLoopback>(options.wires, registry_->layout().owners,
@@ -51,7 +54,7 @@ class MemberFabric : public Fabric {
 
   Link& link() override { return faulty_ != nullptr ? *faulty_ : PerfectLink(); }
 
-  int64_t epoch_ns() const override { return registry_->layout().header.epoch_ns; }
+  int64_t epoch_ns() const override { return epoch_ns_; }
 
   uint32_t AllocateNumber() override { return numbers_.Allocate(); }
   void ReleaseNumber(uint32_t number) override { numbers_.Release(number); }
@@ -103,6 +106,8 @@ class MemberFabric : public Fabric {
 
   std::unique_ptr<Registry> registry_;
   ProcessSlot& mine_;
+  // Read once and kept within what can be: times are counted from it.
+  const int64_t epoch_ns_;
   NumberAllocator numbers_;
   std::unique_ptr<RingLink> rings_;  // unless exclusive
   std::unique_ptr<TimedLoopback> timed_;

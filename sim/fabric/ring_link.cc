@@ -101,8 +101,11 @@ void RingLink::BarrierBeforeSleep() {
 
 Link::Status RingLink::Connect(Outbound& outbound, uint32_t owner) {
   if (expelled_) return Status::kUnreachable;
+  // While we have our slot nobody else lives there, whatever the shared memory says.
+  const bool to_self = owner == registry_.owner();
+  if (!to_self && OwnerSlot(owner) == registry_.slot()) return Status::kUnreachable;
   if (outbound.ring) DropOutbound(outbound, kSenderClosed);
-  if (owner == registry_.owner()) return ConnectToSelf(outbound);
+  if (to_self) return ConnectToSelf(outbound);
   uint32_t ring;
   std::byte* memory;
   const int error = registry_.OpenRing(owner, &ring, &memory);
