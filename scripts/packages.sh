@@ -7,6 +7,7 @@ packages_build="g++ binutils bazel-bootstrap bazel-platforms bazel-rules-java li
 packages_demo="ibverbs-utils"
 packages_bench="perftest"
 packages_test="ibverbs-providers perftest python3-pyverbs"
+packages_fuzz="clang libclang-rt-14-dev"
 
 packages_for() {
   case $1 in
@@ -14,6 +15,7 @@ packages_for() {
     demo) echo $packages_build $packages_demo ;;
     bench) echo $packages_build $packages_bench ;;
     test) echo $packages_build $packages_demo $packages_test ;;
+    fuzz) echo $packages_build $packages_demo $packages_test $packages_fuzz ;;
   esac
 }
 
@@ -24,15 +26,16 @@ packages_main() {
       echo "demo:  $(echo $packages_demo)"
       echo "bench: $(echo $packages_bench)"
       echo "test:  $(echo $packages_test)"
+      echo "fuzz:  $(echo $packages_fuzz)"
       ;;
-    build | demo | bench | test) packages_for "$1" ;;
+    build | demo | bench | test | fuzz) packages_for "$1" ;;
     -h | --help) cat <<END
-Usage: ./simhca packages [build|demo|bench|test]
+Usage: ./simhca packages [build|demo|bench|test|fuzz]
 Lists the Debian packages that the project needs: by job, or all that one job needs on one line.
 The jobs install what is missing by themselves, with apt-get.
 END
       ;;
-    *) one_of packages "$1" build demo bench test ;;
+    *) one_of packages "$1" build demo bench test fuzz ;;
   esac
 }
 

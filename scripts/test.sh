@@ -2,7 +2,7 @@
 
 test_help() {
   cat <<END
-Usage: ./simhca test [--config opt|asan|tsan|ubsan] [--filter RE]
+Usage: ./simhca test [--config opt|asan|tsan|ubsan] [--filter RE] [--fuzz MINUTES]
 
 Runs all tests on the simulator: GoogleTest programs, and unmodified verbs programs (tests/clients).
 The last line is "N passed, N failed, N skipped" and counts single cases.  Exit status 0 if no case
@@ -12,6 +12,9 @@ failed and at least one passed.
                that are not built with it cannot load a tsan build
   --filter RE  only the cases whose name, Suite.Case, or whose Bazel label matches this regular
                expression.  A new filter runs a test again even if nothing has changed
+  --fuzz M     afterwards fuzz the simulator for M minutes in all, with clang's libFuzzer: packets,
+               shared memory, profiles and verbs calls from random bytes.  Each target counts as a
+               case, named Fuzz.TARGET.  An input that fails is kept under $build_dir/fuzz
 END
 }
 
@@ -142,19 +145,24 @@ report() {
 }
 
 test_main() {
-  local config=opt filter= value taken status passed failed skipped
+  local config=opt filter= fuzz= value taken status passed failed skipped
   local flags labels=(//...) test_filter=
   while (($# > 0)); do
     case $1 in
       -h | --help) test_help; exit 0 ;;
       --config | --config=*) take_option "$@"; config=$value ;;
       --filter | --filter=*) take_option "$@"; filter=$value ;;
+      --fuzz | --fuzz=*)
+        take_option "$@"; fuzz=$value
+        [[ $fuzz =~ ^[1-9][0-9]{0,4}$ ]] || die "--fuzz: '$fuzz' is not a number of minutes"
+        ;;
       *) die "test: unknown argument '$1' (see ./simhca test --help)" ;;
     esac
     shift "$taken"
   done
   one_of --config "$config" $configs
   need_packages test
+  [[ -z $fuzz ]] || need_packages fuzz
 
   flags=(--config="$config" --keep_going)
   [[ -t 2 ]] || flags+=(--show_progress_rate_limit=15)
@@ -173,6 +181,10 @@ test_main() {
   if ((status != 0 && failed == 0)); then
     echo "FAILED  bazel test: exit status $status"
     failed=1
+  fi
+  if [[ -n $fuzz ]]; then
+    source "$root/scripts/fuzz.sh"
+    fuzz_main "$fuzz" "$filter"
   fi
   ((passed + failed > 0)) || echo "no test was run"
   echo "$passed passed, $failed failed, $skipped skipped"

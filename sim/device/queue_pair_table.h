@@ -3,6 +3,7 @@
 
 #include <array>
 #include <cstdint>
+#include <cstdlib>
 #include <memory>
 #include <vector>
 
@@ -14,23 +15,28 @@ class QueuePair;
 // of the 24-bit space: a look-up is two loads.
 class QueuePairTable {
  public:
-  QueuePairTable() : blocks_(kBlocks) {}
-
   QueuePair* Find(uint32_t qpn) const {
-    const Block* block = blocks_[(qpn >> 8) & (kBlocks - 1)].get();
+    const Block* block = blocks_[(qpn >> 8) & (kBlocks - 1)];
     return block != nullptr ? (*block)[qpn & 0xff] : nullptr;
   }
 
   void Set(uint32_t qpn, QueuePair* qp) {
-    std::unique_ptr<Block>& block = blocks_[qpn >> 8];
-    if (block == nullptr) block = std::make_unique<Block>();
+    Block*& block = blocks_[qpn >> 8];
+    if (block == nullptr) block = owned_.emplace_back(std::make_unique<Block>()).get();
     (*block)[qpn & 0xff] = qp;
   }
 
  private:
   static constexpr uint32_t kBlocks = 1u << 16;
   using Block = std::array<QueuePair*, 256>;
-  std::vector<std::unique_ptr<Block>> blocks_;
+  struct Free {
+    void operator()(Block** blocks) const { std::free(blocks); }
+  };
+  // From calloc: half a mebibyte of which only the few pages in use are ever touched.
+  std::unique_ptr<Block* [], Free> blocks_ {
+    static_cast<Block**>(std::calloc(kBlocks, sizeof(Block*)))
+  };
+  std::vector<std::unique_ptr<Block>> owned_;
 };
 
 }  // namespace simhca

@@ -6,6 +6,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <atomic>
 #include <utility>
 
@@ -26,7 +27,8 @@ class MemberFabric : public Fabric {
       : registry_(std::move(registry)),
         mine_(registry_->process(registry_->slot())),
         inbox_(mine_.control),
-        epoch_ns_(registry_->layout().header.epoch_ns),
+        epoch_ns_(
+            std::clamp<int64_t>(registry_->layout().header.epoch_ns, 0, MonotonicNanoseconds())),
         numbers_(registry_->layout(), registry_->owner()) {
     if (options.exclusive) {
       timed_ = std::make_unique<TimedLoopback>(options.wires, registry_->layout().owners,
@@ -119,7 +121,8 @@ class MemberFabric : public Fabric {
   std::unique_ptr<Registry> registry_;
   ProcessSlot& mine_;
   ControlInbox inbox_;
-  const int64_t epoch_ns_;  // as at the joining: time must not depend on what others write later
+  // Read once and kept within what can be: times are counted from it.
+  const int64_t epoch_ns_;
   NumberAllocator numbers_;
   std::unique_ptr<RingLink> rings_;  // unless exclusive
   std::unique_ptr<TimedLoopback> timed_;

@@ -27,8 +27,10 @@ bool NumberAllocator::ClaimBlock() {
   for (uint32_t tries = 0; tries < kNumberBlocks; ++tries) {
     const uint32_t block = BlockAt(layout_.header.next_block.fetch_add(1));
     uint32_t nobody = 0;
-    // Block 0 holds the numbers 0 and 1, which are special.
-    if (block == 0 || !layout_.owners[block].compare_exchange_strong(nobody, owner_)) continue;
+    // Block 0 holds the numbers 0 and 1, which are special.  A block that we hold is not free, even
+    // if the shared memory has come to say so.
+    if (block == 0 || blocks_.contains(block)) continue;
+    if (!layout_.owners[block].compare_exchange_strong(nobody, owner_)) continue;
     blocks_.emplace(block, Used());
     free_ += kNumbersPerBlock;
     fresh_block_ = block;

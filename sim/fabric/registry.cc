@@ -279,9 +279,11 @@ Registry::Life Registry::LifeOfLocked(uint32_t slot) {
     return Life::kDead;
   }
   const int64_t now = MonotonicNanoseconds();
-  int64_t since = 0;
-  if (other.missing_since.compare_exchange_strong(since, now)) {
-    WakeProcess(other);  // if it is there, it takes its lock again
+  int64_t since = other.missing_since.load();
+  // A time to come, which nobody could wait for, counts as none.
+  if (since <= 0 || since > now) {
+    // If it is there, it takes its lock again.
+    if (other.missing_since.compare_exchange_strong(since, now)) WakeProcess(other);
     return Life::kMissing;
   }
   return now - since > kGraceNs ? Life::kDead : Life::kMissing;

@@ -343,13 +343,13 @@ void RcRequester::CompleteOldest() {
 }
 
 void RcRequester::OnAck(uint32_t psn) {
-  if (!AcknowledgeThrough(psn)) RewindToOldest();
+  if (!AcknowledgeThrough(psn)) RepeatRead();
 }
 
 void RcRequester::OnNak(uint32_t psn, uint8_t nak) {
   qp_.services().counters.Add(Counter::kNaksReceived);
   if (!AcknowledgeThrough(PsnSubtract(psn, 1))) {
-    RewindToOldest();
+    RepeatRead();
     return;
   }
   if (qp_.state() == QpState::kErr || idle()) return;
@@ -364,7 +364,7 @@ void RcRequester::OnRnrNak(uint32_t psn, uint8_t nak) {
   qp_.services().counters.Add(Counter::kRnrNaksReceived);
   if (rnr_waiting_) return;  // a second copy: nothing has been sent since the first
   if (!AcknowledgeThrough(PsnSubtract(psn, 1))) {
-    RewindToOldest();
+    RepeatRead();
     return;
   }
   if (qp_.state() == QpState::kErr || idle()) return;
@@ -397,10 +397,7 @@ void RcRequester::OnReadResponse(const InboundPacket& packet) {
   if (!message.is_read()) return;
   const uint32_t expected = PsnAdd(message.first_psn, message.received);
   if (psn != expected) {
-    if (PsnDistance(psn, expected) > 0 && !read_repeating_ && SpendRetry()) {
-      read_repeating_ = true;
-      RewindToOldest();
-    }
+    if (PsnDistance(psn, expected) > 0) RepeatRead();
     return;
   }
   const uint32_t left = message.length - message.received * mtu();
@@ -455,6 +452,14 @@ void RcRequester::RewindTo(uint32_t psn) {
 
 void RcRequester::RewindToOldest() {
   if (!idle()) RewindTo(unacknowledged_psn_);
+}
+
+// A responder that has forgotten the READ acknowledges what follows it and never sends the data: not
+// again for each of these answers, but once, and then each time the timer fires.
+void RcRequester::RepeatRead() {
+  if (read_repeating_ || !SpendRetry()) return;
+  read_repeating_ = true;
+  RewindToOldest();
 }
 
 bool RcRequester::SpendRetry() {

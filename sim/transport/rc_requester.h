@@ -73,6 +73,8 @@ class RcRequester {
   // Goes back so that `psn` is the next to be sent.
   void RewindTo(uint32_t psn);
   void RewindToOldest();
+  // Responses of the oldest message, a READ, were lost.
+  void RepeatRead();
   // Whether the silence of a timeout may be the peer's standing still rather than a loss.
   bool PeerMayBeStopped();
   // Spends one of the retries; false if there was none and the oldest message has failed.

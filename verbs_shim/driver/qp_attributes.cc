@@ -1,5 +1,6 @@
 #include "verbs_shim/driver/qp_attributes.h"
 
+#include <algorithm>
 #include <cstring>
 
 namespace simhca::driver {
@@ -38,6 +39,12 @@ void FromDevice(const AddressVector& av, ibv_ah_attr* attr) {
   attr->is_global = av.is_global ? 1 : 0;
 }
 
+// The application may have put any number there: what is too large stays too large.
+template <typename Enum>
+uint8_t ToByte(Enum value) {
+  return static_cast<uint8_t>(std::min(static_cast<uint32_t>(value), 0xffu));
+}
+
 }  // namespace
 
 QpAttributes ToDevice(const ibv_qp_attr& attr, int mask) {
@@ -51,7 +58,7 @@ QpAttributes ToDevice(const ibv_qp_attr& attr, int mask) {
   if (has(IBV_QP_PORT)) out.port = attr.port_num;
   if (has(IBV_QP_QKEY)) out.qkey = attr.qkey;
   if (has(IBV_QP_AV)) out.av = ToDevice(attr.ah_attr);
-  if (has(IBV_QP_PATH_MTU)) out.path_mtu = static_cast<uint8_t>(attr.path_mtu);
+  if (has(IBV_QP_PATH_MTU)) out.path_mtu = ToByte(attr.path_mtu);
   if (has(IBV_QP_TIMEOUT)) out.timeout = attr.timeout;
   if (has(IBV_QP_RETRY_CNT)) out.retry_count = attr.retry_cnt;
   if (has(IBV_QP_RNR_RETRY)) out.rnr_retry = attr.rnr_retry;
@@ -64,7 +71,7 @@ QpAttributes ToDevice(const ibv_qp_attr& attr, int mask) {
   if (has(IBV_QP_MIN_RNR_TIMER)) out.min_rnr_timer = attr.min_rnr_timer;
   if (has(IBV_QP_SQ_PSN)) out.sq_psn = attr.sq_psn & kPsnMask;
   if (has(IBV_QP_MAX_DEST_RD_ATOMIC)) out.max_dest_rd_atomic = attr.max_dest_rd_atomic;
-  if (has(IBV_QP_PATH_MIG_STATE)) out.path_mig_state = static_cast<uint8_t>(attr.path_mig_state);
+  if (has(IBV_QP_PATH_MIG_STATE)) out.path_mig_state = ToByte(attr.path_mig_state);
   if (has(IBV_QP_DEST_QPN)) out.dest_qpn = attr.dest_qp_num;
   return out;
 }

@@ -5,6 +5,22 @@
 namespace simhca {
 namespace {
 
+TEST_F(RcPair, ReadWhoseResponsesNeverComeIsNotRepeatedForEachAck) {
+  rig.Connect(*a, *b);
+  int requests = 0;
+  rig.fabric->lose = [&requests](size_t, const std::byte* bytes) {
+    const Operation operation = OperationOf(Bth::Parse(bytes).opcode);
+    requests += operation == Operation::kReadRequest;
+    return IsReadResponse(operation);
+  };
+  rig.PostSend(*a, Bytes(WqeOpcode::kRdmaRead, 100));
+  rig.PostSend(*a, Bytes(WqeOpcode::kRdmaWrite, 100));
+  // All within no time: each repetition is followed by the ACK of the write.
+  rig.hca.Poll();
+  EXPECT_LE(requests, 2);
+  ExpectFailed(Syndrome::kRetryExceeded);
+}
+
 TEST_F(RcPair, SendOfSeveralPacketsArrivesWhole) {
   rig.Connect(*a, *b);
   rig.Fill(0, 5000, 3);

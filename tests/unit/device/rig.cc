@@ -35,7 +35,7 @@ Rig::Rig(std::unique_ptr<Fabric> joined, const DeviceProfile& profile, ClockMode
   const OpenContextCommand open{this, event_ring_.data(), kEventEntries};
   EXPECT_EQ(hca.OpenContext(open, &context), 0);
   EXPECT_EQ(hca.AllocPd(context, &pd), 0);
-  const RegisterRegionCommand region{pd, arena_.data(), kArenaBytes, address(0),
+  const RegisterRegionCommand region{pd, arena_.get(), kArenaBytes, address(0),
                                      kLocalWrite | kRemoteWrite | kRemoteRead};
   EXPECT_EQ(hca.RegisterRegion(region, &key), 0);
 }

@@ -202,6 +202,15 @@ TEST_F(QpTest, StatesDecideWhatMayBePosted) {
   }
 }
 
+TEST_F(QpTest, AnAttributeThatIsTooLargeDoesNotBecomeASmallOne) {
+  ibv_qp* qp = MakeQp(MakeCq());
+  ibv_qp_attr attr{};
+  const uint32_t number = 0x100 + IBV_MTU_1024;
+  std::memcpy(&attr.path_mtu, &number, sizeof number);
+  ASSERT_EQ(ModifyQp(qp, &attr, IBV_QP_PATH_MTU), 0) << "the device decides";
+  EXPECT_GT(device().qp_changes.back().attributes.path_mtu, IBV_MTU_4096);
+}
+
 TEST_F(QpTest, AResetEmptiesTheQueues) {
   ibv_qp* qp = MakeQp(cq_);
   ibv_recv_wr receive{.wr_id = 1, .next = nullptr, .sg_list = &sge_, .num_sge = 1};

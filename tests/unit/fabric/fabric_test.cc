@@ -278,6 +278,35 @@ TEST_F(FabricTest, CorruptRingIsDroppedAndCounted) {
   Registry::UnmapRing(memory);
 }
 
+TEST_F(FabricTest, NobodyElseIsReachedInOurOwnSlot) {
+  const auto fabric = MustJoin();
+  std::unique_ptr<Registry> hostile;
+  ASSERT_EQ(Registry::Join("/dev/shm", name, false, &hostile, &error), 0) << error;
+  const uint32_t number = fabric->AllocateNumber();
+  ASSERT_EQ(Send(*fabric, number), Link::Status::kReady);
+  const uint32_t owner = hostile->layout().owners[number / kNumbersPerBlock].load();
+  const uint32_t block = number / kNumbersPerBlock + 1;
+  hostile->layout().owners[block] = MakeOwner(OwnerSlot(owner), OwnerGeneration(owner) + 1);
+  EXPECT_EQ(Send(*fabric, block * kNumbersPerBlock), Link::Status::kUnreachable);
+  ASSERT_EQ(Send(*fabric, number), Link::Status::kReady);
+  Recorder recorder;
+  EXPECT_EQ(fabric->link().Poll(recorder, 100, 0), 2u);
+  EXPECT_EQ(fabric->trouble().corrupt_rings, 0u);
+}
+
+TEST_F(FabricTest, EpochIsNeverInTheFuture) {
+  const auto first = MustJoin();
+  std::unique_ptr<Registry> hostile;
+  ASSERT_EQ(Registry::Join("/dev/shm", name, false, &hostile, &error), 0) << error;
+  for (const int64_t written : {INT64_MIN, INT64_MAX}) {
+    hostile->layout().header.epoch_ns = written;
+    const auto second = MustJoin();
+    EXPECT_GE(second->epoch_ns(), 0);
+    EXPECT_LE(second->epoch_ns(), MonotonicNanoseconds());
+    EXPECT_NE(first->epoch_ns(), written);
+  }
+}
+
 TEST_F(FabricTest, SenderWhoseRingWasDroppedOpensAnother) {
   const auto victim = MustJoin(), sender = MustJoin();
   const uint32_t number = victim->AllocateNumber();

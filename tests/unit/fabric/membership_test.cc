@@ -170,6 +170,32 @@ TEST_F(MembershipTest, SlotsAndRingsAreUsedAgain) {
   EXPECT_EQ(Info().rings, 0u);
 }
 
+TEST_F(MembershipTest, GenerationsHave24BitsWhateverTheHeaderSays) {
+  std::unique_ptr<Registry> first;
+  ASSERT_EQ(Registry::Join("/dev/shm", name, false, &first, &error), 0) << error;
+  for (const uint32_t written : {0u, 0x1000000u, 0xffffffffu}) {
+    first->layout().header.next_generation = written;
+    std::unique_ptr<Registry> second;
+    ASSERT_EQ(Registry::Join("/dev/shm", name, false, &second, &error), 0) << error;
+    EXPECT_NE(OwnerGeneration(second->owner()), 0u);
+    EXPECT_EQ(OwnerSlot(second->owner()), second->slot());
+    EXPECT_TRUE(second->IsMember());
+  }
+}
+
+TEST_F(MembershipTest, LeftoverThatWentMissingInTheFutureIsReclaimed) {
+  // A slot of a process that is not there, as it might be scribbled over, keeps nobody out.
+  {
+    std::unique_ptr<Registry> first;
+    ASSERT_EQ(Registry::Join("/dev/shm", name, false, &first, &error), 0) << error;
+    ProcessSlot& slot = first->process(first->slot() + 1);
+    slot.in_use = 1;
+    slot.missing_since = INT64_MAX;
+  }
+  ASSERT_TRUE(FilesExist()) << "whoever is missing may return";
+  MustJoin();
+}
+
 TEST_F(MembershipTest, OnlySoManyProcessesFit) {
   std::vector<std::unique_ptr<Fabric>> all;
   for (uint32_t i = 0; i < kMaxProcesses; ++i) all.push_back(MustJoin());

@@ -31,6 +31,17 @@ TEST_F(NumberAllocatorTest, NumbersOfTwoProcessesNeverMeet) {
   EXPECT_EQ(layout->owners[second.Allocate() / kNumbersPerBlock], MakeOwner(1, 2));
 }
 
+TEST_F(NumberAllocatorTest, NumbersStayUniqueWhenTheOwnersAreScribbledOver) {
+  NumberAllocator numbers(*layout, MakeOwner(0, 1));
+  std::set<uint32_t> given;
+  for (uint32_t i = 0; i < 4 * kNumbersPerBlock; ++i) {
+    const uint32_t number = numbers.Allocate();
+    EXPECT_TRUE(given.insert(number).second) << number;
+    layout->owners[number / kNumbersPerBlock] = 0;
+    layout->header.next_block = 0;
+  }
+}
+
 TEST_F(NumberAllocatorTest, ReleasedNumberIsNotSoonUsedAgain) {
   NumberAllocator numbers(*layout, MakeOwner(0, 1));
   std::set<uint32_t> recent;

@@ -366,6 +366,7 @@ has_help() {
   expect_run 2 "'conquer' is not a command" conquer
   expect_run 2 "unknown argument '--fast'" build --fast
   expect_run 2 "unknown argument '--fast'" test --fast
+  expect_run 2 "'soon' is not a number of minutes" test --fuzz soon
   expect_run 2 "unknown argument '--fast'" bench --fast
 }
 

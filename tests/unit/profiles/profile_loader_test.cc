@@ -157,6 +157,8 @@ TEST(ProfileLoaderTest, UnknownKeysAreRefusedWithTheAcceptedOnes) {
 
 TEST(ProfileLoaderTest, BrokenTomlIsRefusedWithItsLine) {
   EXPECT_THAT(Refusal("[limits]\nmax_qp = \n"), StartsWith("mine.toml:2: "));
+  EXPECT_THAT(Refusal("\n[\x01]\n"), StartsWith("mine.toml:2: "));
+  EXPECT_THAT(Refusal("\n\u00e9 = 1\n"), StartsWith("mine.toml:2: "));
 }
 
 TEST(ProfileLoaderTest, ActiveMtuIsNotAboveMaxMtu) {
