@@ -274,9 +274,6 @@ int Hca::ModifyQp(const ModifyQpCommand& command, ReleasedWqe* released) {
   }
   progress_.ServeDoorbells();
   // What is owed to the peer outlives a move to any other state.
-  const bool ends =
-      (command.mask & qp_mask::kState) != 0 &&
-      (command.attributes.state == QpState::kReset || command.attributes.state == QpState::kErr);
   if (ends) progress_.FinishAnswers(*qp);
   qp->Modify(command.mask, command.attributes, &released->any, &released->index);
   return 0;
