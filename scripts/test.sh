@@ -3,6 +3,7 @@
 test_help() {
   cat <<END
 Usage: ./simhca test [--config opt|asan|tsan|ubsan] [--filter RE] [--fuzz MINUTES]
+                     [--soak MINUTES]
 
 Runs all tests on the simulator: GoogleTest programs, and unmodified verbs programs (tests/clients).
 The last line is "N passed, N failed, N skipped" and counts single cases.  Exit status 0 if no case
@@ -12,6 +13,8 @@ failed and at least one passed.
                that are not built with it cannot load a tsan build
   --filter RE  only the cases whose name, Suite.Case, or whose Bazel label matches this regular
                expression.  A new filter runs a test again even if nothing has changed
+  --soak M     afterwards stream between processes for M minutes while clients are killed, stopped,
+               forked and cut off by a lossy wire; the log ends with counts
   --fuzz M     afterwards fuzz the simulator for M minutes in all, with clang's libFuzzer: packets,
                shared memory, profiles and verbs calls from random bytes.  Each target counts as a
                case, named Fuzz.TARGET.  An input that fails is kept under $build_dir/fuzz
@@ -145,7 +148,7 @@ report() {
 }
 
 test_main() {
-  local config=opt filter= fuzz= value taken status passed failed skipped
+  local config=opt filter= fuzz= soak= value taken status passed failed skipped
   local flags labels=(//...) test_filter=
   while (($# > 0)); do
     case $1 in
@@ -155,6 +158,10 @@ test_main() {
       --fuzz | --fuzz=*)
         take_option "$@"; fuzz=$value
         [[ $fuzz =~ ^[1-9][0-9]{0,4}$ ]] || die "--fuzz: '$fuzz' is not a number of minutes"
+        ;;
+      --soak | --soak=*)
+        take_option "$@"; soak=$value
+        [[ $soak =~ ^[0-9]{1,4}(\.[0-9]+)?$ ]] || die "--soak: '$soak' is not a number of minutes"
         ;;
       *) die "test: unknown argument '$1' (see ./simhca test --help)" ;;
     esac
@@ -181,6 +188,10 @@ test_main() {
   if ((status != 0 && failed == 0)); then
     echo "FAILED  bazel test: exit status $status"
     failed=1
+  fi
+  if [[ -n $soak ]]; then
+    source "$root/scripts/soak.sh"
+    soak_main "$soak" "$config"
   fi
   if [[ -n $fuzz ]]; then
     source "$root/scripts/fuzz.sh"

@@ -219,6 +219,7 @@ int Main(int argc, char** argv) {
   Soak soak(seed, faults);
   soak.Run(duration_cast<Clock::duration>(std::chrono::duration<double>(minutes * 60)), quiet,
            verbose);
+  std::printf("seed %llu\n", static_cast<unsigned long long>(seed));
   soak.server().Finish();
   soak.Report();
   const uint32_t receives = soak.server().CountReceives();
