@@ -83,7 +83,7 @@ void Progress::ThreadMain() {
       continue;
     }
     const Time now = Now();
-    if (now - last_maintenance >= kMaintenance && TryLock()) {
+    if (now - last_maintenance >= kMaintenance && TryLock(Holder::kBackground)) {
       last_maintenance = now;
       fabric.Maintain();
       Unlock();
@@ -112,7 +112,7 @@ void Progress::Serve(Time* last_work) {
   bool worked = true;  // if the lock is taken, somebody does
   Duration until_timer = kNever;
   bool waiting = false;
-  if (TryLock()) {
+  if (TryLock(Holder::kBackground)) {
     worked = Step();
     if (RunTimers()) worked = true;
     const Time next = std::min(timers.NextTime(), link.NextArrival());
@@ -142,7 +142,7 @@ void Progress::WatchVirtualClock() {
   const uint64_t calls = calls_.load(std::memory_order_relaxed);
   look_.Sleep(kVirtualSilence);
   if (stop_.load(std::memory_order_acquire)) return;
-  if (calls_.load(std::memory_order_relaxed) != calls || !TryLock()) return;
+  if (calls_.load(std::memory_order_relaxed) != calls || !TryLock(Holder::kBackground)) return;
   const uint64_t visible_before = visible;
   if (ServeControl()) SettleVirtual();
   bool moved = false;

@@ -78,12 +78,12 @@ void Progress::Lock() {
 void Progress::Unlock() {
   // Whoever rang a doorbell and found the lock taken relies on the holder: look after letting go.
   // Both accesses are sequentially consistent, so that one of the two sees the other.
-  locked_.store(false, std::memory_order_seq_cst);
+  holder_.store(Holder::kNobody, std::memory_order_seq_cst);
   while (!doorbells_.empty() && TryLock()) {
     ServeDoorbells();
     RunActive();
     link.Flush();
-    locked_.store(false, std::memory_order_seq_cst);
+    holder_.store(Holder::kNobody, std::memory_order_seq_cst);
   }
 }
 
@@ -96,7 +96,12 @@ void Progress::ServeDoorbells() {
 void Progress::Ring(Doorbell& doorbell) {
   if (!TryLock()) {
     doorbells_.Add(doorbell);
-    if (!TryLock()) return;
+    while (!TryLock()) {
+      // The holder serves it.  But the background thread dies with a program that ends right now,
+      // by _exit, and what was posted has to arrive.
+      if (holder_.load(std::memory_order_relaxed) != Holder::kBackground) return;
+      sched_yield();
+    }
     ServeDoorbells();
   } else {
     active.Add(static_cast<QueuePair&>(doorbell));

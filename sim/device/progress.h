@@ -94,7 +94,12 @@ class Progress final : public Services, private PacketHandler {
  private:
   void OnPacket(const PacketAddress& address, const std::byte* bytes, uint32_t length) override;
 
-  bool TryLock() { return !locked_.exchange(true, std::memory_order_acquire); }
+  enum class Holder : uint8_t { kNobody, kProgram, kBackground };
+  bool TryLock(Holder holder = Holder::kProgram) {
+    Holder nobody = Holder::kNobody;
+    return holder_.compare_exchange_strong(nobody, holder, std::memory_order_acquire,
+                                           std::memory_order_relaxed);
+  }
   void Lock();
   void Unlock();
 
@@ -132,7 +137,7 @@ class Progress final : public Services, private PacketHandler {
   uint32_t steps_ = 0;
   uint32_t idle_polls_ = 0;  // in a row
 
-  alignas(64) std::atomic<bool> locked_{false};
+  alignas(64) std::atomic<Holder> holder_{Holder::kNobody};  // of the lock
   alignas(64) DoorbellList doorbells_;
   // Verbs calls that came by, for the background thread to tell whether the program polls.
   alignas(64) std::atomic<uint64_t> calls_{0};

@@ -17,12 +17,6 @@ namespace {
 constexpr uint32_t kServerWindow = 4;  // sends under way towards each client
 constexpr auto kPatience = std::chrono::seconds(20);
 
-void Read(const Peer& peer, void* data, size_t bytes) {
-  if (read(peer.from, data, bytes) != static_cast<ssize_t>(bytes)) {
-    Die("client " + std::to_string(peer.pid) + " says nothing");
-  }
-}
-
 void Write(const Peer& peer, const void* data, size_t bytes) {
   if (write(peer.to, data, bytes) != static_cast<ssize_t>(bytes)) {
     Die("client " + std::to_string(peer.pid) + " listens no more");
@@ -76,8 +70,9 @@ void Server::Start(Peer& peer) {
   close(output[1]);
   peer.to = input[1];
   peer.from = output[0];
+  fcntl(peer.from, F_SETFL, O_NONBLOCK);
   uint32_t number = 0;
-  Read(peer, &number, sizeof number);
+  Await(peer, &number, sizeof number);
   peer.qp = endpoint_.CreateQp();
   endpoint_.Connect(peer.qp, number);
   number = peer.qp->qp_num;
@@ -95,6 +90,13 @@ int Server::Bury(Peer& peer) {
   peer.qp = nullptr;
   peer.pid = 0;
   return status;
+}
+
+void Server::Await(Peer& peer, void* data, ssize_t bytes) {
+  if (!Serve(kPatience,
+             [&] { return read(peer.from, data, static_cast<size_t>(bytes)) == bytes; })) {
+    Die("client " + std::to_string(peer.pid) + " says nothing");
+  }
 }
 
 void Server::Tell(Peer& peer, Order order) { Write(peer, &order, 1); }
@@ -129,7 +131,7 @@ void Server::On(const Completion& completion) {
     const ibv_wc_status wanted = peer->errors == 0 ? IBV_WC_RETRY_EXC_ERR : IBV_WC_WR_FLUSH_ERR;
     if (!peer->may_fail || completion.status != wanted) {
       Die("client " + std::to_string(peer->pid) + ", " +
-          (peer->may_fail ? "killed" : "which lives") + ": " +
+          (peer->may_fail ? "killed" : "which lives") + (peer->lossy ? ", bad wire: " : ": ") +
           ibv_wc_status_str(completion.status));
     }
     if (peer->errors++ == 0) peer->failed = Clock::now();

@@ -55,6 +55,8 @@ class Server {
   // Returns the status of waitpid.
   int Bury(Peer& peer);
   void Tell(Peer& peer, Order order);
+  // Reads what the client writes to its standard output, streaming meanwhile.
+  void Await(Peer& peer, void* data, ssize_t bytes);
 
   uint64_t messages() const { return messages_; }
   uint32_t CountReceives() { return endpoint_.CountReceives(); }

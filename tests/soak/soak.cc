@@ -1,7 +1,6 @@
 // Streams between processes while they are killed, stopped, forked and cut off by a lossy wire; the
 // survivors have to notice what hardware would let them notice, in time, and nothing else.
 
-#include <fcntl.h>
 #include <signal.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -100,18 +99,8 @@ class Soak {
   void Obey(Peer& peer, Order order, char expected) {
     server_.Tell(peer, order);
     char answer = 0;
-    Await(peer, &answer, 1);
+    server_.Await(peer, &answer, 1);
     if (answer != expected) Die("a client answers something else");
-  }
-
-  // What the client writes to its standard output.
-  void Await(Peer& peer, void* data, ssize_t bytes) {
-    fcntl(peer.from, F_SETFL, O_NONBLOCK);
-    if (!server_.Serve(kPatience, [&] {
-          return read(peer.from, data, static_cast<size_t>(bytes)) == bytes;
-        })) {
-      Die("a client does not answer");
-    }
   }
 
   // Everybody's messages but `except`'s go on.
@@ -161,7 +150,7 @@ class Soak {
     }
     server_.Tell(peer, order);
     uint64_t total = 0;
-    Await(peer, &total, sizeof total);
+    server_.Await(peer, &total, sizeof total);
     if (!server_.Serve(kPatience, [&] { return peer.received == total; })) {
       Die("messages sent before the exit did not arrive");
     }
