@@ -246,21 +246,21 @@ TEST_F(Lifetimes, AContextWithEveryKindOfObjectAtWorkCanBeClosed) {
   CreateSrq(8);
   ASSERT_EQ(0, P(capacity_));
   const Qp survivor = MakeQp(device_, pd_.get(), RequesterOptions());
+  std::vector<std::byte> memory(4096);
   {
     const Device other;
     ibv_pd* pd = MakePd(other).release();
     ibv_comp_channel* channel = MakeChannel(other).release();
     ibv_cq* cq = MakeCq(other, 16, channel).release();
     ibv_srq* srq = MakeSrq(pd, 16).release();
-    auto* memory = new std::vector<std::byte>(4096);
-    ibv_mr* mr = Register(pd, *memory).release();
+    ibv_mr* mr = Register(pd, memory).release();
     QpOptions options;
     options.send_cq = options.receive_cq = cq;
     options.srq = srq;
     ibv_qp* qp = MakeQp(other, pd, options).release();
     Connect(device_, survivor.get(), qp, {.timeout = 8, .retry_count = 1});
     for (uint64_t id = 0; id < 8; ++id) {
-      const auto address = reinterpret_cast<uintptr_t>(memory->data());
+      const auto address = reinterpret_cast<uintptr_t>(memory.data());
       ASSERT_EQ(0, PostSrqReceive(srq, id, {{address, 64, mr->lkey}}));
     }
     ibv_srq_attr limit{};
