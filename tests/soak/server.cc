@@ -112,6 +112,11 @@ bool Server::Serve(Clock::duration limit, const std::function<bool()>& done) {
   return done();
 }
 
+void Server::CatchUp() {
+  while (Turn()) {
+  }
+}
+
 bool Server::Turn() {
   const size_t found = endpoint_.Poll([this](const Completion& completion) { On(completion); });
   for (Peer& peer : peers_) {

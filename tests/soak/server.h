@@ -49,6 +49,9 @@ class Server {
   bool Serve(
       Clock::duration limit, const std::function<bool()>& done = [] { return false; });
 
+  // Takes all completions that there are.
+  void CatchUp();
+
   // Starts a client in the place of one that is gone.
   void Start(Peer& peer);
   // Waits for the process's end, streaming meanwhile, and lets go of the connection.

@@ -144,10 +144,9 @@ class Soak {
     if (!server_.Serve(kPatience, [&] { return peer.done == peer.sent; })) {
       Die("sends to a client never completed");
     }
-    // Who is gone cannot send again after an RNR NAK, so the others leave it the receives.
-    for (size_t i = 0; i < server_.size(); ++i) {
-      if (&server_.peer(i) != &peer) Obey(server_.peer(i), Order::kPause, kPaused);
-    }
+    // Who is gone cannot send again after an RNR NAK, so it has to find enough receives.
+    for (size_t i = 0; i < server_.size(); ++i) Obey(server_.peer(i), Order::kPause, kPaused);
+    server_.CatchUp();
     server_.Tell(peer, order);
     uint64_t total = 0;
     server_.Await(peer, &total, sizeof total);
