@@ -61,7 +61,9 @@ class Client {
 
   bool Turn() {
     const size_t found = endpoint_.Poll([this](const Completion& completion) { On(completion); });
-    while (sending_ && sent_ - done_ < kClientWindow) endpoint_.Send(qp_, sent_++);
+    while (sending_ && sent_ - done_ < kClientWindow && sent_ - taken_ < kClientCredit) {
+      endpoint_.Send(qp_, sent_++);
+    }
     return found > 0;
   }
 
@@ -75,6 +77,7 @@ class Client {
     }
     if (!completion.intact) Die("client: a message arrived with other contents than were sent");
     if (completion.header.sequence != received_++) Die("client: a message is lost or repeated");
+    taken_ = completion.header.credit;
   }
 
   // Sends no more and waits until all that was sent is acknowledged.
@@ -128,6 +131,7 @@ class Client {
   ibv_qp* qp_ = endpoint_.CreateQp();
   uint64_t sent_ = 0;
   uint64_t done_ = 0;
+  uint64_t taken_ = 0;  // of those, by the server's program
   uint64_t received_ = 0;
   bool sending_ = true;
 };

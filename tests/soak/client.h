@@ -20,6 +20,10 @@ inline constexpr char kPaused = 'P';
 
 inline constexpr uint32_t kLastMessages = 10;
 inline constexpr uint32_t kClientWindow = 8;  // sends under way
+// Messages that the server has not taken yet.  All clients together have a few more than it has
+// receives: now and then one meets an empty queue, but none starves there until an RNR NAK that
+// gets lost has cost it all its retries.
+inline constexpr uint64_t kClientCredit = 24;
 
 // The client process: connects to the server over standard input and output, then streams to it and
 // checks what it gets until it is told otherwise.  Returns its exit status.

@@ -130,13 +130,13 @@ void Endpoint::PostReceive(uint64_t slot) {
   RequireZero(ibv_post_srq_recv(srq_, &request, &bad), "ibv_post_srq_recv");
 }
 
-void Endpoint::Send(ibv_qp* qp, uint64_t sequence) {
+void Endpoint::Send(ibv_qp* qp, uint64_t sequence, uint64_t credit) {
   uint32_t* const free = std::find(send_slots_, send_slots_ + kSendSlots, 0u);
   const auto slot = static_cast<uint32_t>(free - send_slots_);
   if (slot == kSendSlots) Die("more sends are under way than there are buffers");
   *free = qp->qp_num;
   std::byte* message = memory_.data() + (kReceives + slot) * kMessageBytes;
-  MessageHeader header{sequence, LengthOf(sequence), 0};
+  MessageHeader header{sequence, credit, LengthOf(sequence), 0};
   std::memcpy(message, &header, sizeof header);
   for (uint32_t i = sizeof header; i < header.length; ++i) {
     message[i] = static_cast<std::byte>(sequence + i);

@@ -14,6 +14,7 @@ namespace simhca::soak {
 // What every message begins with; the rest follows from it.
 struct MessageHeader {
   uint64_t sequence;  // of its sender on this connection, from 0
+  uint64_t credit;    // messages that the sender has taken from this connection
   uint32_t length;    // of the whole message
   uint32_t check;     // of header and contents
 };
@@ -50,7 +51,7 @@ class Endpoint {
   void DestroyQp(ibv_qp* qp);
 
   // Sends message `sequence`.
-  void Send(ibv_qp* qp, uint64_t sequence);
+  void Send(ibv_qp* qp, uint64_t sequence, uint64_t credit = 0);
 
   // Hands what has completed to `handler`; receives are posted anew.  Each receive must complete
   // exactly once between two posts, or the program ends.  Returns how many there were.

@@ -121,7 +121,9 @@ bool Server::Turn() {
   const size_t found = endpoint_.Poll([this](const Completion& completion) { On(completion); });
   for (Peer& peer : peers_) {
     if (peer.qp == nullptr || !peer.sending || peer.errors != 0) continue;
-    while (peer.sent - peer.done < kServerWindow) endpoint_.Send(peer.qp, peer.sent++);
+    while (peer.sent - peer.done < kServerWindow) {
+      endpoint_.Send(peer.qp, peer.sent++, peer.received);
+    }
   }
   return found > 0;
 }
