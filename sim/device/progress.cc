@@ -128,14 +128,22 @@ void Progress::LeaveRestToThread() {
 // Gives each active queue pair a turn.  Returns whether any wants another right away.
 bool Progress::RunActive() {
   bool more = false;
+  // Those that found no room go first the next time: whoever is at the head of the list takes what
+  // room there is, and must not be the same queue pair for ever.
+  ActiveList starved;
   for (size_t turns = active.size(); turns > 0; --turns) {
     QueuePair* qp = active.PopFirst();
     if (qp == nullptr) break;
     uint32_t budget = kPacketsPerTurn;
     const Turn turn = qp->Run(budget);
-    if (turn != Turn::kDone) active.Add(*qp);
+    if (turn == Turn::kWaiting && budget == kPacketsPerTurn) {
+      starved.Add(*qp);
+    } else if (turn != Turn::kDone) {
+      active.Add(*qp);
+    }
     more |= turn == Turn::kMore;
   }
+  active.Prepend(starved);
   return more;
 }
 

@@ -24,6 +24,15 @@ QueuePair* ActiveList::PopFirst() {
   return qp;
 }
 
+void ActiveList::Prepend(ActiveList& others) {
+  if (others.first_ == nullptr) return;
+  others.last_->next_active_ = first_;
+  first_ = others.first_;
+  if (last_ == nullptr) last_ = others.last_;
+  size_ += others.size_;
+  others = ActiveList();
+}
+
 void ActiveList::Remove(QueuePair& qp) {
   if (!qp.active_) return;
   QueuePair* previous = nullptr;

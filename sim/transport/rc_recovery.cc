@@ -71,7 +71,8 @@ void RcRequester::OnTimeout(Time) {
     return;
   }
   const bool nothing_sent = PsnDistance(sent_psn_, unacknowledged_psn_) <= 0;
-  if (rnr_waiting_ || nothing_sent || PeerMayBeStopped()) {
+  // No retry is spent on what could not be sent yet.
+  if (rnr_waiting_ || nothing_sent || no_room_ || PeerMayBeStopped()) {
     services.timers.Schedule(ack_timer_, SaturatingAdd(now, timeout));
     return;
   }

@@ -81,7 +81,7 @@ void RcRequester::Reset() {
   transmit_packet_ = 0;
   next_block_ = 0;
   outstanding_reads_ = 0;
-  rnr_waiting_ = wqe_loaded_ = read_loaded_ = read_repeating_ = false;
+  rnr_waiting_ = no_room_ = wqe_loaded_ = read_loaded_ = read_repeating_ = false;
 }
 
 uint32_t RcRequester::mtu() const { return PathMtuBytes(qp_.attributes().path_mtu); }
@@ -96,7 +96,9 @@ Turn RcRequester::Run(uint32_t& budget) {
   while (!rnr_waiting_) {
     if (transmit_ == end_ && !ReadNext()) return Turn::kDone;
     if (budget == 0) return Turn::kMore;
-    switch (SendNext()) {
+    const Step step = SendNext();
+    no_room_ = step == Step::kNoRoom;
+    switch (step) {
       case Step::kSent:
         --budget;
         break;

@@ -109,6 +109,7 @@ class RcRequester {
   uint8_t retries_left_ = 0;
   uint8_t rnr_retries_left_ = 0;
   bool rnr_waiting_ = false;
+  bool no_room_ = false;  // in the link, for the next packet
   // The peer as it was at the last timeout, if there has been one since the last progress.
   bool peer_watched_ = false;
   bool peer_ran_ = false;  // through the whole timeout before, without an answer

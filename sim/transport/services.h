@@ -23,6 +23,8 @@ class ActiveList {
   bool empty() const { return size_ == 0; }
   size_t size() const { return size_; }
   QueuePair* PopFirst();
+  // Puts all of `others` in front, in their order, and leaves it empty.
+  void Prepend(ActiveList& others);
 
  private:
   size_t size_ = 0;

@@ -1,5 +1,7 @@
 // Operations over a reliable connection, and how they fail.
 
+#include <map>
+
 #include "tests/unit/device/rc_fixture.h"
 
 namespace simhca {
@@ -103,6 +105,37 @@ TEST_F(RcPair, ReadBeforeARefusedRequestStillBringsItsBytes) {
   ExpectSent(WqeOpcode::kRdmaRead);
   EXPECT_TRUE(rig.Holds(0, 7000, 5));
   ExpectFailed(Syndrome::kRemoteAccess);
+}
+
+// On a link with little room no connection waits until all others have nothing to send.
+TEST_F(RcPair, ConnectionsShareTheRoomOfAFullLink) {
+  constexpr int kConnections = 4;
+  constexpr uint32_t kBytes = 200'000;
+  std::vector<std::unique_ptr<Rig::Qp>> ends;
+  for (int i = 0; i < kConnections; ++i) {
+    ends.push_back(rig.MakeQp(*send_cq, nullptr));
+    ends.push_back(rig.MakeQp(*receive_cq, nullptr));
+    rig.Connect(*ends[2 * i], *ends[2 * i + 1]);
+    rig.PostReceive(*ends[2 * i + 1], rig.address(kTarget), kBytes, rig.key);
+  }
+  rig.fabric->max_in_flight = 0;
+  std::map<uint32_t, int> packets;
+  size_t counted = 0;
+  rig.fabric->lose = [&](size_t, const std::byte* bytes) {
+    const Bth bth = Bth::Parse(bytes);
+    if (IsSend(OperationOf(bth.opcode)) && counted < 100) {
+      ++counted;
+      ++packets[bth.dest_qpn];
+    }
+    return false;
+  };
+  for (int i = 0; i < kConnections; ++i) {
+    rig.PostSend(*ends[2 * i], Bytes(WqeOpcode::kSend, kBytes));
+  }
+  rig.fabric->max_in_flight = 2;
+  for (int i = 0; i < kConnections; ++i) ExpectSent(WqeOpcode::kSend);
+  EXPECT_EQ(packets.size(), size_t{kConnections}) << "of the first hundred, none of some";
+  for (const auto& [qpn, count] : packets) EXPECT_GT(count, 10) << qpn;
 }
 
 TEST_F(RcPair, FullLinkStallsAndGoesOn) {
