@@ -54,6 +54,13 @@ selected() {
   return 1
 }
 
+# remove_fabrics LIST: what the programs that a case has killed left of the fabrics in that file.
+remove_fabrics() {
+  local fabric
+  [[ -e $1 ]] || return 0
+  while read -r fabric; do rm -f /dev/shm/simhca-*-"$fabric"{,.lock,-new,-new.lock}; done <"$1"
+}
+
 run_case() {
   local name=$1 log=$work/$1.log start=${EPOCHREALTIME/./} status detail milliseconds body=
   shift
@@ -69,6 +76,7 @@ run_case() {
     "$@"
   ) >"$log" 2>&1 </dev/null
   status=$?
+  remove_fabrics "$work/$name/fabrics"
   milliseconds=$(((${EPOCHREALTIME/./} - start) / 1000))
   detail=$(LC_ALL=C tr -cd '\11\12\40-\176' <"$log")
   case $status in

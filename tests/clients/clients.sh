@@ -26,7 +26,10 @@ under_shim() { timeout -k 5 "$DEADLINE" "$root/simhca" run -- "$@"; }
 become_under_shim() { exec timeout -k 5 "$DEADLINE" "$root/simhca" run -- "$@"; }
 
 # own_fabric: a fabric that no other test uses, for the rest of the case.
-own_fabric() { export SIMHCA_FABRIC=test-$BASHPID-$RANDOM$RANDOM; }
+own_fabric() {
+  export SIMHCA_FABRIC=test-$BASHPID-$RANDOM$RANDOM
+  echo "$SIMHCA_FABRIC" >>"$work/fabrics"
+}
 
 listening() {
   grep -qsE "^ *[0-9]+: [0-9A-F]+:$(printf %04X "$1") [0-9A-F]+:0000 0A " /proc/net/tcp /proc/net/tcp6
