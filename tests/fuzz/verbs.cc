@@ -396,7 +396,7 @@ void Program::ModifyQueuePair() {
   const uint8_t state = input_.Byte();
   if (state >= 0x80) {
     const auto bytes = input_.Bytes(sizeof attr);
-    std::memcpy(static_cast<void*>(&attr), bytes.data(), bytes.size());
+    std::copy(bytes.begin(), bytes.end(), reinterpret_cast<std::byte*>(&attr));
     mask = input_.Take<int32_t>();
   }
   attr.qp_state = static_cast<ibv_qp_state>(state % 9);
