@@ -74,10 +74,7 @@ class MemberFabric : public Fabric {
   }
   bool wake_wanted() const override { return mine_.want_wake.load(std::memory_order_relaxed) != 0; }
   void Sleep(Duration timeout) override;
-  void Wake() override {
-    mine_.want_wake.store(0);
-    syscall(SYS_futex, &mine_.want_wake, FUTEX_WAKE, INT32_MAX, nullptr, nullptr, 0);
-  }
+  void Wake() override { WakeProcess(mine_); }
 
   void Maintain() override {
     const bool member = registry_->IsMember();
@@ -102,7 +99,7 @@ class MemberFabric : public Fabric {
     if (registry_->IsMember()) inbox_.Answer(reply);
   }
   bool port_down(uint16_t port) const override {
-    return (registry_->layout().header.ports_down[port / 64].load() >> (port % 64) & 1) != 0;
+    return IsPortDown(registry_->layout().header, port);
   }
 
   std::span<std::atomic<uint64_t>> counters() override { return mine_.counters; }
@@ -177,7 +174,7 @@ void MemberFabric::Sleep(Duration timeout) {
 int Fabric::Join(const Options& options, std::unique_ptr<Fabric>* fabric, std::string* error) {
   std::unique_ptr<Registry> registry;
   const int result =
-      Registry::Join(options.directory, options.name.empty() ? "default" : options.name,
+      Registry::Join(options.directory, options.name.empty() ? kDefaultFabric : options.name,
                      options.exclusive, &registry, error);
   if (result == 0) *fabric = std::make_unique<MemberFabric>(std::move(registry), options);
   return result;

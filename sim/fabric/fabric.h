@@ -16,6 +16,9 @@
 
 namespace simhca {
 
+// The fabric of a user who names none.
+inline constexpr char kDefaultFabric[] = "default";
+
 // A process's membership of a fabric: the named place in shared memory where the engines of one
 // user's processes meet.  Queue pair numbers belong to the fabric, not to a device.
 //

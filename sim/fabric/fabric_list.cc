@@ -38,7 +38,7 @@ void Describe(const FabricLayout& layout, LockFile& lock, FabricInfo* info) {
   info->exclusive = layout.header.exclusive != 0;
   info->epoch_ns = layout.header.epoch_ns;
   for (uint16_t port = 0; port < kMaxFabricPorts; ++port) {
-    info->ports_down[port] = (layout.header.ports_down[port / 64].load() >> (port % 64) & 1) != 0;
+    info->ports_down[port] = IsPortDown(layout.header, port);
   }
   info->rings =
       static_cast<uint32_t>(std::count_if(std::begin(layout.rings), std::end(layout.rings),

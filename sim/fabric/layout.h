@@ -49,6 +49,10 @@ struct FabricHeader {
   std::atomic<uint64_t> ports_down[kMaxFabricPorts / 64];
 };
 
+inline bool IsPortDown(const FabricHeader& header, uint16_t port) {
+  return (header.ports_down[port / 64].load() >> (port % 64) & 1) != 0;
+}
+
 // A ring: sender's slot in bits 7:0, receiver's in 15:8, and flags.  0 is free.  A ring goes back
 // to the free ones when both ends are closed.
 using RingEntry = std::atomic<uint32_t>;

@@ -35,9 +35,8 @@ class SharedReceiveQueue {
   uint32_t fill() const { return static_cast<uint16_t>(posted_.Load() - claimed_); }
 
   // Takes the entry at the head for one incoming message; nullopt when the queue is empty or has
-  // failed: the
-  // responder answers with an RNR NAK.  Crossing below the armed limit queues one limit event and
-  // disarms it (man ibv_modify_srq).
+  // failed: the responder answers with an RNR NAK.  Crossing below the armed limit queues one limit
+  // event and disarms it (man ibv_modify_srq).
   std::optional<ReceiveWqe> Claim();
 
   // Whether Modify would succeed: limit <= max_limit, and after a resize the new capacity holds

@@ -11,9 +11,8 @@
 
 namespace simhca {
 
-// Where fabrics are, and which one is a user's unless SIMHCA_FABRIC says otherwise.
+// Where fabrics are.
 inline constexpr char kFabricDirectory[] = "/dev/shm";
-inline constexpr char kDefaultFabric[] = "default";
 
 // Every built-in profile in one line.
 int ListProfiles(std::ostream& out, std::ostream& errors);

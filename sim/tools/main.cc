@@ -4,6 +4,7 @@
 #include <iostream>
 #include <string>
 
+#include "sim/fabric/fabric.h"
 #include "sim/profiles/profile_loader.h"
 #include "sim/tools/commands.h"
 
