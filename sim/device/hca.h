@@ -109,7 +109,6 @@ class Hca final : public Device {
   int FailQp(QueuePair& qp);
   int FailSrq(Srq& srq);
   ControlReply ControlQps(const ControlRequest& request);
-  ControlReply ControlSrqs(const ControlRequest& request);
   ControlReply List(uint32_t skip);
 
   const DeviceProfile profile_;

@@ -76,6 +76,19 @@ class Page {
   ControlReply reply_;
 };
 
+// Does `act(object)` to each object of the table that the number names; 0 or an errno from each.
+template <typename Table, typename Act>
+ControlReply ActOn(Table& table, uint32_t wanted, Act act) {
+  ControlReply reply{.status = ENOENT, .text = {}};
+  table.ForEach([&](uint32_t number, auto& object) {
+    if (wanted != ControlRequest::kAll && wanted != number) return;
+    const int error = act(object);
+    if (error == 0) ++reply.count;
+    if (reply.status != 0) reply.status = error;
+  });
+  return reply;
+}
+
 }  // namespace
 
 ControlReply Hca::Control(const ControlRequest& request) {
@@ -94,7 +107,7 @@ ControlReply Hca::Control(const ControlRequest& request) {
       reply.count = Fail();
       return reply;
     case ControlKind::kSrqError:
-      return ControlSrqs(request);
+      return ActOn(srqs_, request.number, [this](Srq& srq) { return FailSrq(srq); });
     case ControlKind::kQpFatal:
     case ControlKind::kPathMigrated:
     case ControlKind::kPathMigrationFailed:
@@ -158,31 +171,12 @@ int Hca::FailSrq(Srq& srq) {
 }
 
 ControlReply Hca::ControlQps(const ControlRequest& request) {
-  ControlReply reply{.status = ENOENT, .text = {}};
-  qps_.ForEach([&](uint32_t qpn, QueuePair& qp) {
-    if (request.number != ControlRequest::kAll && request.number != qpn) return;
-    int error = 0;
-    if (request.kind == ControlKind::kQpFatal) {
-      error = FailQp(qp);
-    } else {
-      qp.RaiseEvent(request.kind == ControlKind::kPathMigrated ? EventType::kPathMigrated
-                                                               : EventType::kPathMigrationFailed);
-    }
-    if (error == 0) ++reply.count;
-    if (reply.status != 0) reply.status = error;
+  return ActOn(qps_, request.number, [this, kind = request.kind](QueuePair& qp) {
+    if (kind == ControlKind::kQpFatal) return FailQp(qp);
+    qp.RaiseEvent(kind == ControlKind::kPathMigrated ? EventType::kPathMigrated
+                                                     : EventType::kPathMigrationFailed);
+    return 0;
   });
-  return reply;
-}
-
-ControlReply Hca::ControlSrqs(const ControlRequest& request) {
-  ControlReply reply{.status = ENOENT, .text = {}};
-  srqs_.ForEach([&](uint32_t srqn, Srq& srq) {
-    if (request.number != ControlRequest::kAll && request.number != srqn) return;
-    const int error = FailSrq(srq);
-    if (error == 0) ++reply.count;
-    if (reply.status != 0) reply.status = error;
-  });
-  return reply;
 }
 
 ControlReply Hca::List(uint32_t skip) {
