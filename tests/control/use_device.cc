@@ -21,6 +21,8 @@
 #include <string>
 #include <thread>
 
+#include "tests/rc_connection.h"
+
 namespace {
 
 void Say(const std::string& text) {
@@ -153,36 +155,13 @@ class Program {
 
  private:
   void Connect(uint32_t peer) {
-    ibv_qp_attr attr{};
-    attr.qp_state = IBV_QPS_INIT;
-    attr.port_num = 1;
-    Require(
-        ibv_modify_qp(qp_, &attr,
-                      IBV_QP_STATE | IBV_QP_PKEY_INDEX | IBV_QP_PORT | IBV_QP_ACCESS_FLAGS) == 0,
-        "go to INIT");
-    attr.qp_state = IBV_QPS_RTR;
-    attr.path_mtu = IBV_MTU_1024;
-    attr.dest_qp_num = peer;
-    attr.max_dest_rd_atomic = 1;
-    attr.min_rnr_timer = 12;
-    attr.ah_attr.is_global = 1;
-    attr.ah_attr.port_num = 1;
-    attr.ah_attr.grh.hop_limit = 1;
-    Require(ibv_query_gid(context, 1, 0, &attr.ah_attr.grh.dgid) == 0, "query the GID");
-    Require(
-        ibv_modify_qp(qp_, &attr,
-                      IBV_QP_STATE | IBV_QP_AV | IBV_QP_PATH_MTU | IBV_QP_DEST_QPN | IBV_QP_RQ_PSN |
-                          IBV_QP_MAX_DEST_RD_ATOMIC | IBV_QP_MIN_RNR_TIMER) == 0,
-        "go to RTR");
-    attr.qp_state = IBV_QPS_RTS;
-    attr.timeout = 12;  // 17 ms
-    attr.retry_cnt = 7;
-    attr.rnr_retry = 7;
-    attr.max_rd_atomic = 1;
-    Require(ibv_modify_qp(qp_, &attr,
-                          IBV_QP_STATE | IBV_QP_TIMEOUT | IBV_QP_RETRY_CNT | IBV_QP_RNR_RETRY |
-                              IBV_QP_SQ_PSN | IBV_QP_MAX_QP_RD_ATOMIC) == 0,
-            "go to RTS");
+    simhca::RcConnection connection;
+    Require(ibv_query_gid(context, 1, 0, &connection.remote_gid) == 0, "query the GID");
+    connection.remote_qpn = peer;
+    connection.min_rnr_timer = 12;
+    connection.timeout = 12;  // 17 ms
+    const char* const failed = simhca::ConnectRc(qp_, connection);
+    Require(failed == nullptr, failed);
     PostReceive();
     Say("connected");
   }

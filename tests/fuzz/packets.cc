@@ -106,33 +106,9 @@ Target::Target() {
   rig_.fabric->lose = [this](size_t, const std::byte*) { return losing_; };
 }
 
+// A queue pair that is not in RESET stays as it is.
 void Target::Connect(End& end, const Rig::QpOptions& options) {
-  using namespace qp_mask;
-  QpAttributes attributes;
-  attributes.state = QpState::kInit;
-  attributes.port = 1;
-  attributes.access_flags = options.access;
-  rig_.Modify(*end.qp, kState | kPkeyIndex | kPort | kAccessFlags, attributes);
-  attributes.state = QpState::kRtr;
-  attributes.path_mtu = kPathMtu256;
-  attributes.dest_qpn = end.peer;
-  attributes.rq_psn = kStartPsn;
-  attributes.max_dest_rd_atomic = options.rd_atomic;
-  attributes.min_rnr_timer = options.min_rnr_timer;
-  attributes.av.dgid = GidOfPort(0, 0);
-  attributes.av.is_global = true;
-  attributes.av.port = 1;
-  rig_.Modify(*end.qp,
-              kState | kAv | kPathMtu | kDestQpn | kRqPsn | kMaxDestRdAtomic | kMinRnrTimer,
-              attributes);
-  attributes.state = QpState::kRts;
-  attributes.timeout = options.timeout;
-  attributes.retry_count = options.retry_count;
-  attributes.rnr_retry = options.rnr_retry;
-  attributes.sq_psn = kStartPsn;
-  attributes.max_rd_atomic = options.rd_atomic;
-  rig_.Modify(*end.qp, kState | kTimeout | kRetryCount | kRnrRetry | kSqPsn | kMaxRdAtomic,
-              attributes);
+  rig_.ConnectTo(*end.qp, end.peer, options);
   end.request_psn = kStartPsn;
 }
 
@@ -369,6 +345,8 @@ void Target::CheckMemory() {
 void Target::Play(Input& input) {
   Rig::QpOptions options;
   const uint8_t setup = input.Byte();
+  options.path_mtu = kPathMtu256;
+  options.psn = kStartPsn;
   options.rd_atomic = setup & 3;
   options.rnr_retry = (setup & 4) != 0 ? 7 : 1;
   options.retry_count = (setup & 8) != 0 ? 7 : 1;

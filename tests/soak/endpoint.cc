@@ -86,34 +86,12 @@ ibv_qp* Endpoint::CreateQp() {
 }
 
 void Endpoint::Connect(ibv_qp* qp, uint32_t remote_qpn, uint8_t rnr_retry) {
-  ibv_qp_attr attributes{};
-  attributes.qp_state = IBV_QPS_INIT;
-  attributes.port_num = 1;
-  RequireZero(ibv_modify_qp(qp, &attributes,
-                            IBV_QP_STATE | IBV_QP_PKEY_INDEX | IBV_QP_PORT | IBV_QP_ACCESS_FLAGS),
-              "ibv_modify_qp to INIT");
-  attributes.qp_state = IBV_QPS_RTR;
-  attributes.path_mtu = IBV_MTU_1024;
-  attributes.dest_qp_num = remote_qpn;
-  attributes.max_dest_rd_atomic = 1;
-  attributes.min_rnr_timer = 1;
-  attributes.ah_attr.is_global = 1;
-  attributes.ah_attr.grh.dgid = gid_;
-  attributes.ah_attr.grh.hop_limit = 1;
-  attributes.ah_attr.port_num = 1;
-  RequireZero(ibv_modify_qp(qp, &attributes,
-                            IBV_QP_STATE | IBV_QP_AV | IBV_QP_PATH_MTU | IBV_QP_DEST_QPN |
-                                IBV_QP_RQ_PSN | IBV_QP_MAX_DEST_RD_ATOMIC | IBV_QP_MIN_RNR_TIMER),
-              "ibv_modify_qp to RTR");
-  attributes.qp_state = IBV_QPS_RTS;
-  attributes.timeout = kTimeout;
-  attributes.retry_cnt = kRetries;
-  attributes.rnr_retry = rnr_retry;
-  attributes.max_rd_atomic = 1;
-  RequireZero(ibv_modify_qp(qp, &attributes,
-                            IBV_QP_STATE | IBV_QP_TIMEOUT | IBV_QP_RETRY_CNT | IBV_QP_RNR_RETRY |
-                                IBV_QP_SQ_PSN | IBV_QP_MAX_QP_RD_ATOMIC),
-              "ibv_modify_qp to RTS");
+  const char* const failed = ConnectRc(qp, {.remote_gid = gid_,
+                                            .remote_qpn = remote_qpn,
+                                            .min_rnr_timer = 1,
+                                            .timeout = kTimeout,
+                                            .rnr_retry = rnr_retry});
+  if (failed != nullptr) RequireZero(errno, failed);
 }
 
 void Endpoint::DestroyQp(ibv_qp* qp) {

@@ -9,6 +9,8 @@
 #include <string>
 #include <vector>
 
+#include "tests/rc_connection.h"
+
 namespace simhca::soak {
 
 // What every message begins with; the rest follows from it.
@@ -39,7 +41,7 @@ class Endpoint {
   static constexpr uint32_t kMessageBytes = 4096;
   // Transport retries: 8 timeouts of 4.2 ms, each of which the simulator may stretch.
   static constexpr uint8_t kTimeout = 10;
-  static constexpr uint8_t kRetries = 7;
+  static constexpr uint8_t kRetries = kRcRetries;
 
   Endpoint();
   ~Endpoint();

@@ -113,38 +113,40 @@ int Rig::Modify(Qp& qp, uint32_t mask, const QpAttributes& attributes) {
   return hca.ModifyQp({qp.number, mask, attributes}, &released);
 }
 
-void Rig::Connect(Qp& a, Qp& b, const QpOptions& options) {
+int Rig::ConnectTo(Qp& qp, uint32_t peer, const QpOptions& options) {
   using namespace qp_mask;
-  Qp* const ends[2] = {&a, &b};
-  for (int i = 0; i < 2; ++i) {
-    QpAttributes attributes;
-    attributes.state = QpState::kInit;
-    attributes.port = 1;
-    attributes.access_flags = options.access;
-    ASSERT_EQ(Modify(*ends[i], kState | kPkeyIndex | kPort | kAccessFlags, attributes), 0);
-    attributes.state = QpState::kRtr;
-    attributes.path_mtu = options.path_mtu;
-    attributes.dest_qpn = ends[1 - i]->number;
-    attributes.rq_psn = options.psn;
-    attributes.max_dest_rd_atomic = options.rd_atomic;
-    attributes.min_rnr_timer = options.min_rnr_timer;
-    attributes.av.dgid = GidOfPort(0, 0);
-    attributes.av.is_global = true;
-    attributes.av.port = 1;
-    ASSERT_EQ(Modify(*ends[i],
-                     kState | kAv | kPathMtu | kDestQpn | kRqPsn | kMaxDestRdAtomic | kMinRnrTimer,
-                     attributes),
-              0);
-    attributes.state = QpState::kRts;
-    attributes.timeout = options.timeout;
-    attributes.retry_count = options.retry_count;
-    attributes.rnr_retry = options.rnr_retry;
-    attributes.sq_psn = options.psn;
-    attributes.max_rd_atomic = options.rd_atomic;
-    ASSERT_EQ(Modify(*ends[i], kState | kTimeout | kRetryCount | kRnrRetry | kSqPsn | kMaxRdAtomic,
-                     attributes),
-              0);
+  QpAttributes attributes;
+  attributes.state = QpState::kInit;
+  attributes.port = 1;
+  attributes.access_flags = options.access;
+  if (int error = Modify(qp, kState | kPkeyIndex | kPort | kAccessFlags, attributes)) return error;
+  attributes.state = QpState::kRtr;
+  attributes.path_mtu = options.path_mtu;
+  attributes.dest_qpn = peer;
+  attributes.rq_psn = options.psn;
+  attributes.max_dest_rd_atomic = options.rd_atomic;
+  attributes.min_rnr_timer = options.min_rnr_timer;
+  attributes.av.dgid = GidOfPort(0, 0);
+  attributes.av.is_global = true;
+  attributes.av.port = 1;
+  if (int error =
+          Modify(qp, kState | kAv | kPathMtu | kDestQpn | kRqPsn | kMaxDestRdAtomic | kMinRnrTimer,
+                 attributes)) {
+    return error;
   }
+  attributes.state = QpState::kRts;
+  attributes.timeout = options.timeout;
+  attributes.retry_count = options.retry_count;
+  attributes.rnr_retry = options.rnr_retry;
+  attributes.sq_psn = options.psn;
+  attributes.max_rd_atomic = options.rd_atomic;
+  return Modify(qp, kState | kTimeout | kRetryCount | kRnrRetry | kSqPsn | kMaxRdAtomic,
+                attributes);
+}
+
+void Rig::Connect(Qp& a, Qp& b, const QpOptions& options) {
+  ASSERT_EQ(ConnectTo(a, b.number, options), 0);
+  ASSERT_EQ(ConnectTo(b, a.number, options), 0);
 }
 
 QpState Rig::StateOf(const Qp& qp) {

@@ -74,7 +74,9 @@ class Rig : private InterruptHandler {
   std::unique_ptr<Srq> MakeSrq();
   std::unique_ptr<Qp> MakeQp(Cq& cq, Srq* srq);
   int Modify(Qp& qp, uint32_t mask, const QpAttributes& attributes);
-  // Both to RTS, towards each other.
+  // From RESET to RTS, towards the number `peer`.  Returns the errno of the move that is refused.
+  int ConnectTo(Qp& qp, uint32_t peer, const QpOptions& options);
+  // Both, towards each other.
   void Connect(Qp& a, Qp& b, const QpOptions& options);
   void Connect(Qp& a, Qp& b) { Connect(a, b, QpOptions{}); }
   QpState StateOf(const Qp& qp);
