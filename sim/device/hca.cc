@@ -244,7 +244,8 @@ int Hca::CreateQp(const CreateQpCommand& command, CreateQpReply* reply) {
   QueuePair* qp = qps_.Insert(config.qpn, std::make_unique<QueuePair>(config));
   progress_.queue_pairs().Set(config.qpn, qp);
   ++pds_.Find(command.pd)->users;
-  *reply = {.qpn = config.qpn, .doorbell = qp};
+  qp->set_doorbell(progress_.doorbell_pages().Allot(qp));
+  *reply = {.qpn = config.qpn, .doorbell = qp->doorbell()};
   return 0;
 }
 
@@ -302,6 +303,7 @@ int Hca::DestroyQp(uint32_t qpn, ReleasedWqe* released) {
 }
 
 void Hca::ReleaseQp(const QueuePair& qp) {
+  progress_.doorbell_pages().Release(qp.doorbell());
   progress_.queue_pairs().Set(qp.qpn(), nullptr);
   progress_.fabric.ReleaseNumber(qp.qpn());
   if (Pd* pd = pds_.Find(qp.config().pd)) --pd->users;

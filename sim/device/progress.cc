@@ -90,7 +90,11 @@ void Progress::Unlock() {
 // ---- Doorbells and rounds ----
 
 void Progress::ServeDoorbells() {
-  doorbells_.TakeAll([this](Doorbell& doorbell) { active.Add(static_cast<QueuePair&>(doorbell)); });
+  doorbells_.TakeAll([this](const Doorbell& doorbell) { Activate(doorbell); });
+}
+
+void Progress::Activate(const Doorbell& doorbell) {
+  if (QueuePair* qp = doorbell.queue_pair()) active.Add(*qp);
 }
 
 void Progress::Ring(Doorbell& doorbell) {
@@ -104,7 +108,7 @@ void Progress::Ring(Doorbell& doorbell) {
     }
     ServeDoorbells();
   } else {
-    active.Add(static_cast<QueuePair&>(doorbell));
+    Activate(doorbell);
   }
   CountCall();
   if (virtual_time()) {

@@ -64,7 +64,8 @@ class Progress final : public Services, private PacketHandler {
   bool virtual_time() const { return virtual_clock_ != nullptr; }
   QueuePairTable& queue_pairs() { return queue_pairs_; }
   uint32_t* armed_queues() { return &armed_queues_; }
-  // Called under the lock before a queue pair goes: nobody's list may still name it.
+  DoorbellPages& doorbell_pages() { return doorbell_pages_; }
+  // Takes over what has been rung while the lock was held.
   void ServeDoorbells();
 
   // Called under the lock before a queue pair goes: an ACK that waits for room must not be lost
@@ -106,6 +107,7 @@ class Progress final : public Services, private PacketHandler {
   // One round of everything that is due now.  Returns whether there was anything to do.
   bool Step();
   bool RunActive();
+  void Activate(const Doorbell& doorbell);
   void LeaveRestToThread();
   bool RunTimers();
   // Whether the bell has rung since the last time; then it is answered.
@@ -129,6 +131,7 @@ class Progress final : public Services, private PacketHandler {
   IdleStreak idle_streak_;
   ThreadActivity thread_activity_;  // under virtual time
   QueuePairTable queue_pairs_;
+  DoorbellPages doorbell_pages_;
   const bool link_keeps_time_;
   const std::atomic<uint32_t>& control_bell_;
   uint32_t bell_heard_;

@@ -12,16 +12,17 @@
 #include "sim/queues/send_queue.h"
 #include "sim/queues/shared_receive_queue.h"
 #include "sim/transport/attributes.h"
-#include "sim/transport/doorbell.h"
 #include "sim/transport/services.h"
 #include "sim/transport/state_table.h"
 #include "sim/transport/transport_machine.h"
 
 namespace simhca {
 
+class Doorbell;
+
 // A queue pair as the device holds it: state, attributes and queues.  What goes over the wire is
 // its transport's matter, which reaches the queues and completions through this class.
-class QueuePair final : public Doorbell {
+class QueuePair final {
  public:
   struct Config {
     uint32_t qpn = 0;
@@ -52,6 +53,8 @@ class QueuePair final : public Doorbell {
   Services& services() const { return *config_.services; }
   const RegionTable& regions() const { return *config_.regions; }
   SendQueue& send_queue() { return config_.send_queue; }
+  Doorbell* doorbell() const { return doorbell_; }
+  void set_doorbell(Doorbell* doorbell) { doorbell_ = doorbell; }
 
   // Applies a change that CheckModify has allowed.  A move to RESET may release a claimed WQE.
   void Modify(uint32_t mask, const QpAttributes& wanted, bool* released, uint16_t* released_index);
@@ -113,6 +116,7 @@ class QueuePair final : public Doorbell {
   std::unique_ptr<TransportMachine> transport_;
   bool halted_ = false;
   std::optional<uint16_t> claimed_at_halt_;  // a receive WQE that Reset has to give back
+  Doorbell* doorbell_ = nullptr;
   QueuePair* next_active_ = nullptr;
   bool active_ = false;
 };

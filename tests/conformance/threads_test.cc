@@ -300,5 +300,49 @@ TEST_F(EightThreads, OnOneSrqAndFourCqsLoseAndRepeatNothing) {
   ExpectNothingLost(0);
 }
 
+// Hardware's library would follow pointers into what has just been freed.
+class SimulatorOnlyThreads : public SrqTest {};
+
+TEST_F(SimulatorOnlyThreads, DestructionUnderTheHandsOfOthersIsSafe) {
+  Rule("LIFE-11");
+  constexpr int kRounds = 40;
+  constexpr int kUsers = 3;
+  for (int round = 0; round < kRounds; ++round) {
+    ibv_cq* cq = MakeCq(device_, 128).release();
+    ibv_srq* srq = MakeSrq(pd_.get(), 32).release();
+    QpOptions options{.send_cq = cq, .receive_cq = cq};
+    ibv_qp* requester = MakeQp(device_, pd_.get(), options).release();
+    options.srq = srq;
+    ibv_qp* responder = MakeQp(device_, pd_.get(), options).release();
+    Connect(device_, requester, responder);
+    std::atomic<bool> stop{false};
+    std::atomic<int> rounds_after{0};
+    std::vector<std::thread> users;
+    for (int i = 0; i < kUsers; ++i) {
+      users.emplace_back([&] {
+        while (!stop) {
+          ibv_wc wc;
+          ibv_poll_cq(cq, 1, &wc);
+          PostSrqReceive(srq, 1, {sink_.Sge(0, kSlotBytes)});
+          PostSend(requester, {.segments = {source_.Sge(0, kSlotBytes)}});
+          ++rounds_after;
+        }
+      });
+    }
+    while (rounds_after < 20) std::this_thread::yield();
+    EXPECT_EQ(0, ibv_destroy_qp(requester));
+    EXPECT_EQ(0, ibv_destroy_qp(responder));
+    EXPECT_EQ(0, ibv_destroy_srq(srq));
+    EXPECT_EQ(0, ibv_destroy_cq(cq));
+    for (rounds_after = 0; rounds_after < kUsers * 2;) std::this_thread::yield();
+    stop = true;
+    for (std::thread& user : users) user.join();
+  }
+  CreateSrq(8);
+  const Link link = MakeLink({}, srq_.get());
+  ASSERT_EQ(0, P(1));
+  SendAndReceive(link, 1);
+}
+
 }  // namespace
 }  // namespace simhca::conformance

@@ -41,7 +41,19 @@ struct Cq {
     record.Store(mlx5::kConsumerRecord, consumer.load(std::memory_order_relaxed) & 0xffffff);
   }
 
-  void FreeRings() { memory = RingMemory(); }
+  // Leaves a ring of one entry that nobody ever writes, for a thread that is about to poll.
+  void FreeRings() {
+    static mlx5::Cqe never_written = [] {
+      mlx5::Cqe cqe{};
+      cqe.opcode_owner = static_cast<uint8_t>(mlx5::CqeOpcode::kInvalid) << 4;
+      return cqe;
+    }();
+    if (!lock.try_lock_for_a_while()) return;
+    ring = &never_written;
+    entries = 1;
+    memory = RingMemory();
+    lock.unlock();
+  }
 
   ibv_cq_ex verbs{};
   ObjectHeader header;

@@ -1,6 +1,7 @@
 #ifndef SIMHCA_VERBS_SHIM_DRIVER_OBJECTS_H_
 #define SIMHCA_VERBS_SHIM_DRIVER_OBJECTS_H_
 
+#include <atomic>
 #include <cerrno>
 #include <cstddef>
 #include <cstdint>
@@ -21,11 +22,13 @@ struct ObjectHeader {
   static constexpr uint32_t kAlive = 0x51ca11fe;
   static constexpr uint32_t kDead = 0xdeadbeef;
 
-  uint32_t mark = kAlive;
-  uint32_t handle = 0;  // what the public structure's `handle` must still be
+  std::atomic<uint32_t> mark{kAlive};  // a verb of another thread may be looking at it
+  uint32_t handle = 0;                 // what the public structure's `handle` must still be
 
   // The whole check of the inline verbs, which dereference the object before we can.
-  bool usable(uint32_t public_handle) const { return mark == kAlive && public_handle == handle; }
+  bool usable(uint32_t public_handle) const {
+    return mark.load(std::memory_order_relaxed) == kAlive && public_handle == handle;
+  }
 };
 
 // The objects of this process that an application has pointers to, by address.  Freed ones stay
@@ -93,7 +96,8 @@ int CheckObject(const Object* object) {
 }
 
 // Ends the life of an object made with `new`.  Only the object itself goes into quarantine: rings
-// and tables, which may be large, are freed at once.
+// and tables, which may be large, are freed at once, unless a thread is at them; then they go with
+// the object.
 template <typename Object>
 void Retire(Object* object) {
   Objects().Retire(object, object, [](void* memory) { delete static_cast<Object*>(memory); });

@@ -67,7 +67,9 @@ constexpr Operation OperationOf(ibv_wr_opcode opcode) {
   if (operation.needs_rc && qp.type != IBV_QPT_RC) {
     return Refuse(EINVAL, kVerb, object, "opcode {} is for RC only", int(wr.opcode));
   }
-  if (qp.sq.Full()) {
+  const bool sges_fit = wr.num_sge >= 0 && static_cast<uint32_t>(wr.num_sge) <= qp.sq.max_sge;
+  // Another thread may have polled a completion since it was found full.
+  if (qp.sq.Full() || sges_fit) {
     return Refuse(ENOMEM, kVerb, object, "full: {} work requests without a polled completion",
                   qp.sq.max_wr);
   }

@@ -29,11 +29,16 @@ struct Qp {
   bool AcceptsSends() const { return state.load(std::memory_order_relaxed) >= IBV_QPS_RTS; }
   bool AcceptsReceives() const { return state.load(std::memory_order_relaxed) != IBV_QPS_RESET; }
 
+  // Empty queues are full: a thread that is about to post finds no room.
   void FreeRings() {
-    sq.memory = RingMemory();
-    sq.slots.reset();
-    rq.memory = RingMemory();
-    rq.wr_ids.reset();
+    if (send_lock.try_lock_for_a_while()) {
+      sq.Free();
+      send_lock.unlock();
+    }
+    if (receive_lock.try_lock_for_a_while()) {
+      rq.Free();
+      receive_lock.unlock();
+    }
   }
 
   ibv_qp_ex verbs{};

@@ -16,6 +16,15 @@ class SpinLock {
     if (held_.exchange(true, std::memory_order_acquire)) Wait();
   }
   bool try_lock() { return !held_.exchange(true, std::memory_order_acquire); }
+  // For what must not wait for ever: gives up after a few thousand turns.
+  bool try_lock_for_a_while() {
+    constexpr int kTurns = 5000;
+    for (int turns = 0; turns < kTurns; ++turns) {
+      if (try_lock()) return true;
+      sched_yield();
+    }
+    return false;
+  }
   void unlock() { held_.store(false, std::memory_order_release); }
 
  private:

@@ -164,6 +164,7 @@ int Modify(Srq* srq, const ibv_srq_attr& attr, int mask) {
   const Size size = SizeFor(context->profile, attr.max_wr, srq->max_sge);
   // Nobody may post or poll while entries move.
   std::lock_guard guard(srq->lock);
+  if (!srq->free_list) return Refuse(EINVAL, kVerb, &srq->verbs, "destroyed meanwhile");
   const uint32_t entries = std::max(size.entries, srq->entries);
   RingMemory larger;
   if (entries > srq->entries) {

@@ -28,16 +28,22 @@ struct Srq {
   // A completion of entry `index` has been polled: the entry is free again.  Returns its wr_id.
   uint64_t Complete(uint32_t index) {
     std::lock_guard guard(lock);
+    if (!free_list) [[unlikely]]
+      return 0;  // destroyed meanwhile
     index &= entries - 1;
     free_list->Free(index);
     --in_use;
     return wr_ids[index];
   }
 
+  // An SRQ without capacity is full: a thread that is about to post finds no room.
   void FreeRings() {
+    if (!lock.try_lock_for_a_while()) return;
+    capacity = 0;
     ring = RingMemory();
     free_list.reset();
     wr_ids = {};
+    lock.unlock();
   }
 
   ibv_srq verbs{};

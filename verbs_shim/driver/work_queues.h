@@ -37,6 +37,12 @@ struct SendQueue {
     completed.store(0, std::memory_order_relaxed);
   }
 
+  void Free() {
+    max_wr = 0;
+    memory = RingMemory();
+    slots.reset();
+  }
+
   RingMemory memory;
   uint32_t blocks = 0;  // a power of two; 0: no send queue
   uint32_t max_wr = 0;
@@ -63,6 +69,12 @@ struct ReceiveQueue {
   void Reset() {
     posted = 0;
     completed.store(0, std::memory_order_relaxed);
+  }
+
+  void Free() {
+    max_wr = 0;
+    memory = RingMemory();
+    wr_ids.reset();
   }
 
   RingMemory memory;
