@@ -16,7 +16,8 @@ constexpr Duration kLookWhilePolled = kMillisecond;  // is the program still pol
 constexpr Duration kLookWhileWaiting = 200 * kMicrosecond;
 constexpr Duration kMaintenance = 100 * kMillisecond;
 constexpr Duration kVirtualSilence = 20 * kMillisecond;  // without a verbs call
-constexpr Duration kVirtualStride = kSecond;             // a stalled sender may retry for ever
+constexpr Duration kVirtualPace = kMillisecond;  // from one visible thing to the next after that
+constexpr Duration kVirtualStride = kSecond;     // a stalled sender may retry for ever
 
 }  // namespace
 
@@ -115,7 +116,7 @@ void Progress::Serve(Time* last_work) {
   if (TryLock(Holder::kBackground)) {
     worked = Step();
     if (RunTimers()) worked = true;
-    const Time next = std::min(timers.NextTime(), link.NextArrival());
+    const Time next = NextDue();
     if (next != kNever) until_timer = std::max<Time>(0, next - Now());
     waiting = !active.empty();
     Unlock();
@@ -137,21 +138,17 @@ void Progress::Serve(Time* last_work) {
 }
 
 // Virtual time moves with verbs calls.  A program that waits without any (poll, epoll, sleep)
-// would wait for ever: after a while of wall time it is moved on, and is told what that costs.
+// would wait for ever: after a while of wall time it is moved on, and is told what that costs. Once
+// it is known to wait, one thing after the other becomes visible until it calls a verb.
 void Progress::WatchVirtualClock() {
   const uint64_t calls = calls_.load(std::memory_order_relaxed);
-  look_.Sleep(kVirtualSilence);
+  look_.Sleep(program_waits_ ? kVirtualPace : kVirtualSilence);
   if (stop_.load(std::memory_order_acquire)) return;
-  if (calls_.load(std::memory_order_relaxed) != calls || !TryLock(Holder::kBackground)) return;
-  const uint64_t visible_before = visible;
+  program_waits_ = calls_.load(std::memory_order_relaxed) == calls;
+  if (!program_waits_ || !TryLock(Holder::kBackground)) return;
   if (ServeControl()) SettleVirtual();
-  bool moved = false;
-  const Time end = SaturatingAdd(Now(), kVirtualStride);
-  while (visible == visible_before && std::min(timers.NextTime(), link.NextArrival()) <= end) {
-    virtual_clock_->AdvanceTo(std::min(timers.NextTime(), link.NextArrival()));
-    SettleVirtual();
-    moved = true;
-  }
+  const bool moved = RunThrough(SaturatingAdd(Now(), kVirtualStride));
+  if (!moved) program_waits_ = false;  // nothing to hurry for
   Unlock();
   if (moved && warn_) {
     warn_(

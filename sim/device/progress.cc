@@ -285,16 +285,24 @@ void Progress::PollVirtual() {
 // Lets time go on by one step of the idle streak, or until something becomes visible.
 void Progress::AdvanceVirtual() {
   const uint64_t visible_before = visible;
-  const Time end = SaturatingAdd(Now(), idle_streak_.NextStep());
+  const Time end = SaturatingAdd(Now(), idle_streak_.NextStep(NextDue() != kNever));
+  RunThrough(end);
+  if (visible == visible_before) virtual_clock_->AdvanceTo(end);
+}
+
+Time Progress::NextDue() const { return std::min(timers.NextTime(), link.NextArrival()); }
+
+bool Progress::RunThrough(Time end) {
+  const uint64_t visible_before = visible;
+  bool happened = false;
   while (visible == visible_before) {
-    const Time next = std::min(timers.NextTime(), link.NextArrival());
-    if (next > end) {
-      virtual_clock_->AdvanceTo(end);
-      return;
-    }
+    const Time next = NextDue();
+    if (next > end || next == kNever) break;
     virtual_clock_->AdvanceTo(next);
     SettleVirtual();
+    happened = true;
   }
+  return happened;
 }
 
 }  // namespace simhca

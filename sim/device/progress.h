@@ -117,6 +117,11 @@ class Progress final : public Services, private PacketHandler {
   }
   void PollVirtual();
   void AdvanceVirtual();
+  // When the next timer or packet is due; kNever without any.
+  Time NextDue() const;
+  // Goes from one due time to the next, `end` included, until something becomes visible.  Returns
+  // whether anything was due.
+  bool RunThrough(Time end);
   void SettleVirtual();
 
   // The background thread.
@@ -147,7 +152,8 @@ class Progress final : public Services, private PacketHandler {
   // The program polls, so the thread keeps away from the lock and only looks now and then whether
   // it still does.
   std::atomic<bool> program_polls_{false};
-  PrivateFutex look_;  // where it waits between two looks
+  bool program_waits_ = false;  // under virtual time, as the background thread saw it last
+  PrivateFutex look_;           // where it waits between two looks
   std::atomic<bool> stop_{false};
   std::thread thread_;
   Log warn_;

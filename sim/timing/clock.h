@@ -80,12 +80,19 @@ class VirtualClock final : public Clock {
 // streak has lasted, so that a stall of any length takes few calls and yet a caller can act within
 // about 6 % of a chosen delay.  Never more than a second at once: a sender may be retrying all that
 // time, and other threads wait meanwhile.
+//
+// Time has 106 days, and must last for a program that polls for hours in vain while its other
+// threads do something else: steps stay small where nothing is due, and become small again beyond
+// the longest stall that anything can be waited for.
 class IdleStreak {
  public:
   // The largest step of the idle call that is being made, which is then counted as taken.  A step
-  // that ends early is corrected with Undo.
-  Duration NextStep() {
-    const Duration step = std::clamp(length_ / 16, kShortestStep, kLongestStep);
+  // that ends early is corrected with Undo.  `something_due`: a packet or a timer, perhaps hours
+  // ahead.
+  Duration NextStep(bool something_due) {
+    const bool stalled = something_due && length_ < kLongestStall;
+    const Duration step =
+        std::clamp(length_ / 16, kShortestStep, stalled ? kLongestStep : kLongestVainStep);
     length_ += step;
     return step;
   }
@@ -101,6 +108,9 @@ class IdleStreak {
  private:
   static constexpr Duration kShortestStep = 100 * kNanosecond;
   static constexpr Duration kLongestStep = kSecond;
+  static constexpr Duration kLongestVainStep = 10 * kMicrosecond;
+  // 8 ACK timeouts of the largest code are 70,369 seconds.
+  static constexpr Duration kLongestStall = 100'000 * kSecond;
   Duration length_ = 0;
 };
 

@@ -58,16 +58,16 @@ TEST(ClockTest, ModeNamesRoundTrip) {
 
 TEST(IdleStreakTest, StepsStartAtAHundredNanosecondsAndGrowWithTheStreak) {
   IdleStreak streak;
-  for (int i = 0; i < 17; ++i) EXPECT_EQ(streak.NextStep(), 100 * kNanosecond) << i;
+  for (int i = 0; i < 17; ++i) EXPECT_EQ(streak.NextStep(true), 100 * kNanosecond) << i;
   EXPECT_EQ(streak.length(), 1700 * kNanosecond);
-  EXPECT_EQ(streak.NextStep(), 1700 * kNanosecond / 16);
+  EXPECT_EQ(streak.NextStep(true), 1700 * kNanosecond / 16);
 }
 
 TEST(IdleStreakTest, LongestRnrStallTakesAFewHundredSteps) {
   IdleStreak streak;
   int steps = 0;
   while (streak.length() < 655'360 * kMicrosecond) {
-    streak.NextStep();
+    streak.NextStep(true);
     ++steps;
   }
   EXPECT_GT(steps, 100);
@@ -76,19 +76,35 @@ TEST(IdleStreakTest, LongestRnrStallTakesAFewHundredSteps) {
 
 TEST(IdleStreakTest, NoStepIsLongerThanASecond) {
   IdleStreak streak;
-  for (int i = 0; i < 100'000; ++i) ASSERT_LE(streak.NextStep(), kSecond);
+  for (int i = 0; i < 100'000; ++i) ASSERT_LE(streak.NextStep(true), kSecond);
+}
+
+TEST(IdleStreakTest, TimeLastsForHoursOfPollingInVain) {
+  IdleStreak streak;
+  Duration passed = 0;
+  for (int i = 0; i < 50'000'000; ++i) passed += streak.NextStep(false);
+  EXPECT_LT(passed, 1000 * kSecond);
+}
+
+TEST(IdleStreakTest, EveryRetryOfTheLongestAckTimeoutComesToItsEnd) {
+  IdleStreak streak;
+  Duration passed = 0;
+  for (int i = 0; i < 100'000; ++i) passed += streak.NextStep(true);
+  EXPECT_GT(passed, 8 * 8797 * kSecond);
+  for (int i = 0; i < 50'000'000; ++i) passed += streak.NextStep(true);
+  EXPECT_LT(passed, 110'000 * kSecond);
 }
 
 TEST(IdleStreakTest, AProductiveCallStartsANewStreak) {
   IdleStreak streak;
-  for (int i = 0; i < 100; ++i) streak.NextStep();
+  for (int i = 0; i < 100; ++i) streak.NextStep(true);
   streak.Reset();
-  EXPECT_EQ(streak.NextStep(), 100 * kNanosecond);
+  EXPECT_EQ(streak.NextStep(true), 100 * kNanosecond);
 }
 
 TEST(IdleStreakTest, UndoTakesBackWhatAStepDidNotUse) {
   IdleStreak streak;
-  streak.NextStep();
+  streak.NextStep(true);
   streak.Undo(60 * kNanosecond);
   EXPECT_EQ(streak.length(), 40 * kNanosecond);
 }
