@@ -18,8 +18,10 @@ exit status and the signals it gets are its own.  Builds the simulator first if 
   --fabric F      programs on the same fabric reach each other (default: one per user)
   --faults F      what befalls packets that CMD receives, e.g. loss=1%,corrupt=0.1%,reorder=1%:
                   loss, corrupt, duplicate, reorder (probabilities), delay (the most by which a
-                  duplicate or reordered packet is late, default 20us), lose=N (the Nth packet)
-  --seed S        seed of everything random (default 1); the same seed gives the same faults
+                  duplicate or reordered packet is late, default 20us), lose=N (the Nth packet);
+                  each once, lose=N several times; ranges: docs/errors.md
+  --seed S        seed of everything random, 0 to 2^64 - 1, decimal or 0x... (default 1); the same
+                  seed gives the same faults
   --log L         off, error, warn, info or debug (default error)
   --config C      build to use: ${configs// /, } (default opt)
 
@@ -58,18 +60,6 @@ check_profile() {
   die "$1: '$profile' is neither the path of a .toml file nor one of: $names"
 }
 
-# check_faults LIST: the form of each item; the shim checks the values.
-check_faults() {
-  local item items number='([0-9]+\.?[0-9]*|\.[0-9]+)'
-  IFS=, read -ra items <<<"$1"
-  for item in "${items[@]}"; do
-    [[ $item =~ ^(loss|corrupt|duplicate|reorder)=$number%?$ || $item =~ ^lose=[0-9]{1,18}$ ||
-      $item =~ ^delay=$number(ns|us|ms)$ ]] ||
-      die "--faults: '$item' is none of loss=P, corrupt=P, duplicate=P, reorder=P (0 to 1, or with %)," \
-        "delay=TIME (such as 20us), lose=N"
-  done
-}
-
 check_settings() {
   local profile
   if [[ -n ${SIMHCA_PROFILE-} ]]; then
@@ -84,7 +74,7 @@ check_settings() {
     local entry list= entries
     IFS=, read -ra entries <<<"$SIMHCA_DEVICE"
     for entry in "${entries[@]}"; do
-      [[ $entry =~ ^simhca[0-9]+=. ]] ||
+      [[ $entry =~ ^simhca(0|[1-9][0-9]*)=. ]] ||
         die "--device: '$entry' is not of the form simhcaN=PROFILE, e.g. simhca1=efa"
       check_profile --device "${entry#*=}"
       list+=${list:+,}${entry%%=*}=$profile
@@ -99,9 +89,13 @@ check_settings() {
   fi
   [[ -z ${SIMHCA_FABRIC-} || $SIMHCA_FABRIC =~ ^[A-Za-z0-9_.-]{1,64}$ ]] ||
     die "--fabric: '$SIMHCA_FABRIC' may have 1 to 64 letters, digits, '_', '.' and '-' only"
-  [[ -z ${SIMHCA_FAULTS-} ]] || check_faults "$SIMHCA_FAULTS"
-  [[ -z ${SIMHCA_SEED-} || $SIMHCA_SEED =~ ^([0-9]{1,20}|0[xX][0-9a-fA-F]{1,16})$ ]] ||
-    die "--seed: '$SIMHCA_SEED' is not an unsigned number"
+}
+
+# check_with_tool: what only the simulator knows the form of.
+check_with_tool() {
+  [[ -n ${SIMHCA_FAULTS-}${SIMHCA_SEED-} ]] || return 0
+  # A preload of the caller's is meant for the program.
+  LD_PRELOAD= "$build_dir/$config/bin/simhca-tool" check-settings || exit 2
 }
 
 # look_up NAME: the file that PATH has for NAME, into $found; empty if there is none.
@@ -312,6 +306,7 @@ run_main() {
     need_packages build
     build_locked "$config" once 1>&2 || exit 1
   fi
+  check_with_tool
   choose_form
   set_environment
   exec -a "$1" -- "$program" "${@:2}"

@@ -10,7 +10,8 @@
 namespace simhca {
 
 // What `./simhca ctl` asks of the processes of a fabric.  A new command is one kind here, one row
-// of kControlCommands, and what a device does about it in sim/device/hca_control.cc.
+// of ControlCommands, what a device does about it in sim/device/hca_control.cc, and a line in the
+// launcher's help.
 enum class ControlKind : uint32_t {
   kList,
   kPortDown,
@@ -35,7 +36,6 @@ struct ControlCommand {
   std::string_view words;  // as the user writes it, without a number
   ControlKind kind;
   ControlTarget target;
-  std::string_view effect;  // for help texts
 };
 
 std::span<const ControlCommand> ControlCommands();

@@ -1,13 +1,14 @@
 #include "sim/fabric/fault_plan.h"
 
+#include <algorithm>
 #include <charconv>
 #include <cmath>
 #include <optional>
+#include <utility>
 
 namespace simhca {
 namespace {
 
-constexpr std::string_view kNames = "loss, corrupt, duplicate, reorder, delay, lose";
 constexpr Duration kLongestDelay = kSecond;
 
 // The number at the head of `text`, which becomes what follows it.
@@ -42,10 +43,11 @@ std::optional<Duration> ParseDelay(std::string_view text) {
   return static_cast<Duration>(delay);
 }
 
-std::optional<uint64_t> ParseIndex(std::string_view text) {
+// An unsigned number that is all of `text`.
+std::optional<uint64_t> ParseNumber(std::string_view text, int base) {
   uint64_t value = 0;
-  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
-  if (error != std::errc{} || end != text.data() + text.size() || value == 0) return std::nullopt;
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value, base);
+  if (error != std::errc{} || end != text.data() + text.size()) return std::nullopt;
   return value;
 }
 
@@ -57,46 +59,73 @@ double* ProbabilityOf(FaultPlan& plan, std::string_view name) {
   return nullptr;
 }
 
-std::string Wrong(std::string_view item, std::string_view wanted) {
-  return std::string(item) + ": " + std::string(wanted);
-}
+std::string Quoted(std::string_view text) { return "'" + std::string(text) + "'"; }
 
-// One `name=value`.
-std::string ParseItem(std::string_view item, FaultPlan* plan) {
-  const size_t equals = item.find('=');
-  const std::string_view name = item.substr(0, equals);
-  const std::string_view value =
-      equals == std::string_view::npos ? std::string_view() : item.substr(equals + 1);
+// The value of one `name=value`.
+std::string ParseValue(std::string_view name, std::string_view value, FaultPlan* plan) {
   if (double* probability = ProbabilityOf(*plan, name)) {
     const std::optional<double> parsed = ParseProbability(value);
-    if (!parsed) return Wrong(item, "not a probability of 0 to 1, or 0% to 100%");
+    if (!parsed) return "is not a probability of 0 to 1, or of 0% to 100%";
     *probability = *parsed;
   } else if (name == "delay") {
     const std::optional<Duration> parsed = ParseDelay(value);
-    if (!parsed) return Wrong(item, "not a time of up to 1000ms, as 20us or 1.5ms");
+    if (!parsed) return "is not a time of more than 0 and at most 1000ms, such as delay=20us";
     plan->delay = *parsed;
   } else if (name == "lose") {
-    const std::optional<uint64_t> parsed = ParseIndex(value);
-    if (!parsed) return Wrong(item, "not the number of a packet, counted from 1");
+    const std::optional<uint64_t> parsed = ParseNumber(value, 10);
+    if (!parsed || *parsed == 0) return "is not the number of a packet, counted from 1";
     plan->lose.push_back(*parsed);
   } else {
-    return Wrong(item, "not one of " + std::string(kNames));
+    return "is none of loss=P, corrupt=P, duplicate=P, reorder=P, delay=TIME, lose=N";
   }
   return "";
 }
 
+// Reads items into a plan, and knows which of them it has read before.
+class Reader {
+ public:
+  std::string Read(std::string_view item) {
+    const size_t equals = item.find('=');
+    const std::string_view name = item.substr(0, equals);
+    const std::string_view value =
+        equals == std::string_view::npos ? std::string_view() : item.substr(equals + 1);
+    const std::string error = ParseValue(name, value, &plan_);
+    if (!error.empty()) return Quoted(item) + " " + error;
+    if (name == "lose") return "";
+    if (std::find(names_.begin(), names_.end(), name) != names_.end()) {
+      return Quoted(item) + ": " + std::string(name) + " has been given before";
+    }
+    names_.push_back(name);
+    return "";
+  }
+  FaultPlan& plan() { return plan_; }
+
+ private:
+  FaultPlan plan_;
+  std::vector<std::string_view> names_;
+};
+
 }  // namespace
 
 std::string ParseFaultPlan(std::string_view text, FaultPlan* plan) {
-  FaultPlan parsed;
+  Reader reader;
   while (true) {
     const size_t comma = text.find(',');
-    std::string error = ParseItem(text.substr(0, comma), &parsed);
+    std::string error = reader.Read(text.substr(0, comma));
     if (!error.empty()) return error;
     if (comma == std::string_view::npos) break;
     text.remove_prefix(comma + 1);
   }
-  *plan = std::move(parsed);
+  *plan = std::move(reader.plan());
+  return "";
+}
+
+std::string ParseSeed(std::string_view text, uint64_t* seed) {
+  const bool hexadecimal = text.starts_with("0x") || text.starts_with("0X");
+  const std::optional<uint64_t> parsed =
+      hexadecimal ? ParseNumber(text.substr(2), 16) : ParseNumber(text, 10);
+  if (!parsed) return Quoted(text) + " is not a number of 0 to 2^64 - 1, decimal or 0x...";
+  *seed = *parsed;
   return "";
 }
 

@@ -25,9 +25,13 @@ struct FaultPlan {
 };
 
 // Reads "loss=1%,reorder=0.02,delay=50us,lose=17": the members of FaultPlan by name, probabilities
-// as fractions or with a percent sign, the delay with ns, us or ms.  `lose` may be given several
-// times.  Returns what is wrong with the text, or an empty string.
+// of 0 to 1 as fractions or with a percent sign, the delay with ns, us or ms, more than 0 and at
+// most 1000ms.  Each may be given once, but `lose` several times.  Returns what is wrong with the
+// text, which then changes nothing, or an empty string.
 std::string ParseFaultPlan(std::string_view text, FaultPlan* plan);
+
+// Reads the seed of everything random: 0 to 2^64 - 1, decimal or 0x.... Returns as above.
+std::string ParseSeed(std::string_view text, uint64_t* seed);
 
 }  // namespace simhca
 

@@ -25,15 +25,14 @@ bool ParseCount(std::string_view text, uint32_t max, uint32_t* number) {
 bool ApplyOverride(std::string_view item, DevicePlan* plan) {
   const size_t equals = item.find('=');
   const std::string_view name = item.substr(0, equals);
-  uint32_t index = 0;
-  if (equals == std::string_view::npos || !name.starts_with(kNamePrefix) ||
-      !ParseCount(name.substr(kNamePrefix.size()), kMaxDevices - 1, &index)) {
+  const std::optional<uint32_t> index = DeviceIndex(name);
+  if (equals == std::string_view::npos || !index) {
     plan->error = "SIMHCA_DEVICE: \"" + std::string(item) +
                   "\"; accepted is DEVICE=PROFILE, for "
                   "instance simhca1=connectx5, separated by commas";
     return false;
   }
-  if (index >= plan->devices.size()) {
+  if (*index >= plan->devices.size()) {
     plan->error = "SIMHCA_DEVICE: there is no " + std::string(name) + ", only " +
                   std::to_string(plan->devices.size()) + " device(s); see SIMHCA_DEVICES";
     return false;
@@ -43,7 +42,7 @@ bool ApplyOverride(std::string_view item, DevicePlan* plan) {
     plan->error = "SIMHCA_DEVICE: " + found.error;
     return false;
   }
-  plan->devices[index].profile = *std::move(found.profile);
+  plan->devices[*index].profile = *std::move(found.profile);
   return true;
 }
 
@@ -56,6 +55,15 @@ DevicePlan Refused(std::string error) {
 }  // namespace
 
 std::string DeviceName(uint32_t index) { return std::string(kNamePrefix) + std::to_string(index); }
+
+std::optional<uint32_t> DeviceIndex(std::string_view name) {
+  uint32_t index = 0;
+  if (!name.starts_with(kNamePrefix) ||
+      !ParseCount(name.substr(kNamePrefix.size()), kMaxDevices - 1, &index)) {
+    return std::nullopt;
+  }
+  return DeviceName(index) == name ? std::optional(index) : std::nullopt;
+}
 
 DevicePlan PlanDevices(const char* count, const char* profile, const char* overrides) {
   uint32_t number = 1;

@@ -2,7 +2,9 @@
 #define SIMHCA_SIM_PROFILES_DEVICE_PLAN_H_
 
 #include <cstdint>
+#include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "sim/profiles/profile.h"
@@ -34,6 +36,8 @@ DevicePlan PlanDevices(const char* count, const char* profile, const char* overr
 DevicePlan PlanDevicesFromEnvironment();
 
 std::string DeviceName(uint32_t index);
+// The index below kMaxDevices of which this is the name, as DeviceName writes it: not of simhca00.
+std::optional<uint32_t> DeviceIndex(std::string_view name);
 
 }  // namespace simhca
 

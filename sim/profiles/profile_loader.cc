@@ -290,6 +290,13 @@ std::string ReadRegularFile(int file, std::string* text) {
   return "it is larger than 1 MiB";
 }
 
+// What FindProfile accepts.
+std::string ProfileChoices() {
+  std::string choices;
+  for (std::string_view name : BuiltinProfileNames()) choices += std::string(name) + ", ";
+  return choices + "or the path of a TOML file";
+}
+
 }  // namespace
 
 ProfileResult ParseProfile(std::string_view toml, std::string_view file_name) {
@@ -322,12 +329,6 @@ std::vector<std::string_view> BuiltinProfileNames() {
   std::vector<std::string_view> names;
   for (const BuiltinProfile& builtin : BuiltinProfiles()) names.push_back(builtin.name);
   return names;
-}
-
-std::string ProfileChoices() {
-  std::string choices;
-  for (std::string_view name : BuiltinProfileNames()) choices += std::string(name) + ", ";
-  return choices + "or the path of a TOML file";
 }
 
 }  // namespace simhca

@@ -38,9 +38,6 @@ ProfileResult FindProfile(std::string_view name_or_path);
 // Built into the program: no files are needed at run time.  Sorted.
 std::vector<std::string_view> BuiltinProfileNames();
 
-// The accepted names and "or a TOML file", for messages and --help.
-std::string ProfileChoices();
-
 }  // namespace simhca
 
 #endif  // SIMHCA_SIM_PROFILES_PROFILE_LOADER_H_

@@ -7,9 +7,17 @@
 #include <vector>
 
 // What the subcommands of simhca-tool do.  Each writes to `out`, or what is wrong to `errors`, and
-// returns the exit status of the program: 0, or 1 when something was refused.
+// returns the exit status of the program, one of those below.
 
 namespace simhca {
+
+inline constexpr int kDone = 0;
+inline constexpr int kRefused = 1;
+inline constexpr int kWrongUsage = 2;  // the arguments make no sense; the launcher's status for it
+
+// Says in one line what is wrong with the arguments of `./simhca COMMAND` and where its help is.
+// Returns kWrongUsage.
+int RefuseUsage(const std::string& command, const std::string& problem, std::ostream& errors);
 
 // Where fabrics are.
 inline constexpr char kFabricDirectory[] = "/dev/shm";
@@ -35,6 +43,10 @@ int CleanFabrics(const std::string& directory, std::ostream& out);
 int ListDevices(const std::string& fabric, const std::string& directory, std::ostream& out,
                 std::ostream& errors);
 
+// Whether ./simhca run may start a program with these values of SIMHCA_FAULTS and SIMHCA_SEED; null
+// or empty means: not given.  kWrongUsage otherwise, with the launcher's option named.
+int CheckSettings(const char* faults, const char* seed, std::ostream& errors);
+
 // Asks the processes of a fabric for an event; see sim/fabric/control.h.
 struct ControlOptions {
   std::string device;              // simhcaN
@@ -45,8 +57,6 @@ struct ControlOptions {
 };
 int Control(const ControlOptions& options, const std::string& directory, std::ostream& out,
             std::ostream& errors);
-// Its commands, for help texts.
-std::string ControlHelp();
 
 }  // namespace simhca
 

@@ -5,6 +5,7 @@
 #include <optional>
 
 #include "sim/fabric/control_client.h"
+#include "sim/profiles/device_plan.h"
 #include "sim/tools/commands.h"
 #include "sim/tools/table.h"
 
@@ -12,16 +13,6 @@ namespace simhca {
 namespace {
 
 using Process = ControlClient::Process;
-
-std::optional<uint16_t> PortOf(std::string_view device) {
-  constexpr std::string_view kPrefix = "simhca";
-  if (!device.starts_with(kPrefix)) return std::nullopt;
-  device.remove_prefix(kPrefix.size());
-  uint16_t port;
-  const auto [end, error] = std::from_chars(device.begin(), device.end(), port);
-  const bool number = error == std::errc() && end == device.end();
-  return number && port < kMaxFabricPorts ? std::optional(port) : std::nullopt;
-}
 
 // A QP or SRQ number, decimal or 0x...; kAll for "all".
 std::optional<uint32_t> NumberOf(std::string_view text) {
@@ -45,32 +36,66 @@ std::string NameOf(const Process& process) {
   return "process " + std::to_string(process.pid) + " (" + process.name + ")";
 }
 
+bool IsPort(ControlKind kind) {
+  return kind == ControlKind::kPortDown || kind == ControlKind::kPortUp;
+}
+
+// "a, b LAST c"
+std::string Enumerate(const std::vector<std::string>& items, const std::string& last) {
+  std::string text;
+  for (size_t i = 0; i < items.size(); ++i) {
+    if (i != 0) text += i + 1 == items.size() ? last : ", ";
+    text += items[i];
+  }
+  return text;
+}
+
+// Why the words are no command: the second one is missing or wrong, or the first is.
+std::string ExplainUnknown(const std::vector<std::string>& words) {
+  std::vector<std::string> known;
+  std::vector<std::string> seconds;
+  for (const ControlCommand& command : ControlCommands()) {
+    known.emplace_back(command.words);
+    if (command.words.starts_with(words[0] + " ")) {
+      seconds.emplace_back(command.words.substr(words[0].size() + 1));
+    }
+  }
+  if (seconds.empty()) {
+    return "'" + words[0] + "' is not a command; known: " + Enumerate(known, ", ");
+  }
+  const std::string instead = words.size() > 1 ? ", not '" + words[1] + "'" : "";
+  return words[0] + " takes " + Enumerate(seconds, " or ") + instead;
+}
+
 // What the words say; null, with an explanation, if they say nothing.
 const ControlCommand* Parse(const std::vector<std::string>& words, ControlRequest* request,
                             std::string* error) {
+  if (words.empty()) {
+    *error = "no command given";
+    return nullptr;
+  }
   size_t used = 1;
-  const ControlCommand* command = words.empty() ? nullptr : FindControlCommand(words[0]);
+  const ControlCommand* command = FindControlCommand(words[0]);
   if (command == nullptr && words.size() > 1) {
     command = FindControlCommand(words[0] + " " + words[1]);
     used = 2;
   }
   if (command == nullptr) {
-    std::string said;
-    for (const std::string& word : words) said += (said.empty() ? "" : " ") + word;
-    *error = "'" + said + "' is not a command; known:\n" + ControlHelp();
+    *error = ExplainUnknown(words);
     return nullptr;
   }
   request->kind = command->kind;
-  const size_t left = words.size() - used;
+  const std::vector<std::string> left(words.begin() + static_cast<ptrdiff_t>(used), words.end());
   const std::string name(command->words);
   if (command->target == ControlTarget::kDevice) {
-    if (left == 0) return command;
-    *error = name + " takes nothing more, not '" + words[used] + "'";
+    if (left.empty()) return command;
+    *error = name + " takes nothing more, not '" + left[0] + "'";
     return nullptr;
   }
-  const std::optional<uint32_t> number = left == 1 ? NumberOf(words[used]) : std::nullopt;
+  const std::optional<uint32_t> number = left.size() == 1 ? NumberOf(left[0]) : std::nullopt;
   if (!number) {
     *error = name + " takes the number of one " + NounOf(command->target) + ", or all";
+    if (!left.empty()) *error += ", not '" + Enumerate(left, " ") + "'";
     return nullptr;
   }
   request->number = *number;
@@ -100,40 +125,57 @@ class Round {
       } else if (error != ESRCH) {
         ++silent_;
         errors_ << NameOf(process) << " does not answer within " << options_.milliseconds
-                << " ms: is it stopped?  "
-                << (error == EINPROGRESS ? "It has begun with it"
-                    : IsPort()           ? "It will see the port's state when it runs again"
-                                         : "Nothing has happened there")
-                << '\n';
+                << " ms: is it stopped?" << Consequence(error) << '\n';
       }
     }
   }
 
   // The exit status, after a word on what nobody has.
   int Conclude() {
-    if (refused_ != 0 || silent_ != 0) return 1;
-    if (have_device_ == 0) {
-      errors_ << "no process of the fabric has a device " << options_.device << '\n';
-      return 1;
-    }
-    if (found_ != 0 || IsPort() || command_.kind == ControlKind::kList) return 0;
+    if (refused_ != 0 || silent_ != 0) return kRefused;
+    if (have_device_ == 0) return RefuseForLackOf("a device " + options_.device);
+    if (found_ != 0 || IsPort(command_.kind) || command_.kind == ControlKind::kList) return kDone;
     if (command_.target == ControlTarget::kDevice) {
-      errors_ << "no process has " << options_.device << " open\n";
-    } else {
-      errors_ << options_.device << " has no " << NounOf(command_.target);
-      if (request_.number != ControlRequest::kAll) errors_ << ' ' << options_.words.back();
-      errors_ << ": ./simhca ctl " << options_.device << " list shows what there is\n";
+      return RefuseForLackOf(options_.device + " open");
     }
-    return 1;
+    const std::string noun = NounOf(command_.target);
+    return RefuseForLackOf((AsksForAll() ? "any " + noun : noun + " " + options_.words.back()) +
+                           " on " + options_.device + ": ./simhca ctl " + options_.device +
+                           " list shows what there is");
   }
 
-  bool IsPort() const {
-    return command_.kind == ControlKind::kPortDown || command_.kind == ControlKind::kPortUp;
-  }
   // Nobody who answered has the device, and everybody answered.
   bool nobody_has_it() const { return have_device_ == 0 && silent_ == 0; }
 
  private:
+  bool AsksForAll() const { return request_.number == ControlRequest::kAll; }
+
+  int RefuseForLackOf(const std::string& what) {
+    if (options_.pid != 0) {
+      errors_ << "process " << options_.pid << " does not have " << what << '\n';
+    } else {
+      errors_ << "no process of fabric '" << options_.fabric << "' has " << what << '\n';
+    }
+    return kRefused;
+  }
+
+  // What becomes of a request that a process has not answered; `error` is that of Ask.
+  std::string Consequence(int error) const {
+    if (command_.kind == ControlKind::kList) return "";
+    if (error == EINPROGRESS) return "  It has begun with it";
+    if (IsPort(command_.kind)) return "  It will see the port's state when it runs again";
+    return "  Nothing has happened there";
+  }
+
+  // Why a process that has the device did not do it.
+  std::string Reason(int status) const {
+    if (status == EIO) return options_.device + " has failed before";
+    if (status != EALREADY) return options_.device + ": " + strerror(status);
+    const std::string noun = NounOf(command_.target);
+    return (AsksForAll() ? "every " + noun : noun + " " + options_.words.back()) + " of " +
+           options_.device + " has failed before";
+  }
+
   int AskForList(const Process& process, ControlReply* whole) {
     for (;;) {
       ControlReply page;
@@ -153,11 +195,7 @@ class Round {
     if (reply.status == ENOENT) return;
     if (reply.status != 0) {
       ++refused_;
-      errors_ << NameOf(process) << ": "
-              << (reply.status == EALREADY ? "it has failed before"
-                  : reply.status == EIO    ? "the device has failed before"
-                                           : strerror(reply.status))
-              << '\n';
+      errors_ << NameOf(process) << ": " << Reason(reply.status) << '\n';
     } else if (command_.kind == ControlKind::kList) {
       PrintList(process, reply.text);
     } else {
@@ -190,18 +228,40 @@ class Round {
   uint32_t silent_ = 0;
 };
 
-int RunRound(Round& round, ControlClient& client, const ControlRequest& request,
-             const std::vector<Process>& processes, std::ostream& out) {
-  if (!round.IsPort()) {
+int RunRound(Round& round, ControlClient& client, const ControlOptions& options,
+             const ControlRequest& request, const std::vector<Process>& processes,
+             std::ostream& out) {
+  if (!IsPort(request.kind)) {
     round.AskAll(processes);
     return round.Conclude();
   }
   const bool down = request.kind == ControlKind::kPortDown;
   const bool changed = client.SetPort(request.port, down);
-  if (!changed) out << "the port was " << (down ? "down" : "up") << " before\n";
+  if (!changed) {
+    out << "the port of " << options.device << " was " << (down ? "down" : "up") << " before\n";
+  }
   round.AskAll(processes);
   if (changed && round.nobody_has_it()) client.SetPort(request.port, !down);
   return round.Conclude();
+}
+
+// What is wrong with the options; empty if they make a request.
+std::string ParseOptions(const ControlOptions& options, const ControlCommand** command,
+                         ControlRequest* request) {
+  const std::optional<uint32_t> index = DeviceIndex(options.device);
+  if (!index) {
+    return "'" + options.device + "' is not a device: they are " + DeviceName(0) + " to " +
+           DeviceName(kMaxDevices - 1);
+  }
+  static_assert(kMaxDevices <= kMaxFabricPorts);
+  request->port = static_cast<uint16_t>(*index);
+  std::string error;
+  *command = Parse(options.words, request, &error);
+  if (*command != nullptr && IsPort(request->kind) && options.pid != 0) {
+    return std::string((*command)->words) + " takes no --pid: the port of " + options.device +
+           " is that of all processes of the fabric";
+  }
+  return error;
 }
 
 }  // namespace
@@ -210,21 +270,15 @@ int Control(const ControlOptions& options, const std::string& directory, std::os
             std::ostream& errors) {
   const auto refuse = [&errors](const std::string& text) {
     errors << text << '\n';
-    return 1;
+    return kRefused;
   };
-  const std::optional<uint16_t> port = PortOf(options.device);
-  if (!port) return refuse("'" + options.device + "' is not a device: simhca0, simhca1, ...");
-  ControlRequest request{.port = *port};
-  std::string error;
-  const ControlCommand* command = Parse(options.words, &request, &error);
-  if (command == nullptr) return refuse(error);
+  ControlRequest request;
+  const ControlCommand* command = nullptr;
+  std::string error = ParseOptions(options, &command, &request);
+  if (!error.empty()) return RefuseUsage("ctl", error, errors);
 
   std::unique_ptr<ControlClient> client;
   if (ControlClient::Open(directory, options.fabric, &client, &error) != 0) return refuse(error);
-  Round round(*client, options, *command, request, out, errors);
-  if (round.IsPort() && options.pid != 0) {
-    return refuse("a port belongs to all processes of the fabric: no --pid");
-  }
   std::vector<Process> processes = client->Processes();
   if (processes.empty()) return refuse("nobody is on fabric '" + options.fabric + "'");
   if (options.pid != 0) {
@@ -234,19 +288,8 @@ int Control(const ControlOptions& options, const std::string& directory, std::os
                     options.fabric + "'");
     }
   }
-  return RunRound(round, *client, request, processes, out);
-}
-
-std::string ControlHelp() {
-  std::string help;
-  for (const ControlCommand& command : ControlCommands()) {
-    std::string words = "  " + std::string(command.words);
-    if (command.target == ControlTarget::kQp) words += " QPN|all";
-    if (command.target == ControlTarget::kSrq) words += " SRQN|all";
-    words.resize(28, ' ');
-    help += words + std::string(command.effect) + '\n';
-  }
-  return help;
+  Round round(*client, options, *command, request, out, errors);
+  return RunRound(round, *client, options, request, processes, out);
 }
 
 }  // namespace simhca

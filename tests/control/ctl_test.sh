@@ -193,15 +193,75 @@ says_what_is_wrong() {
   own_fabric
   ctl 1 "there is no fabric '$SIMHCA_FABRIC'" simhca0 fatal
   start a block
-  ctl 1 'no process of the fabric has a device simhca1' simhca1 fatal
-  ctl 1 'no queue pair 0x1' simhca0 qp-fatal 0x1
+  ctl 1 "no process of fabric '$SIMHCA_FABRIC' has a device simhca1" simhca1 fatal
+  ctl 1 'has queue pair 0x1 on simhca0' simhca0 qp-fatal 0x1
   ctl 1 'there is no fabric .nobodys' simhca0 --fabric nobodys fatal
   kill -STOP "$pid_a"
-  ctl 1 "process $pid_a .use_device. does not answer" simhca0 gid-change
+  ctl 1 "process $pid_a .use_device. does not answer.*Nothing has happened" simhca0 gid-change
+  ctl 1 "^process $pid_a .use_device. does not answer within 2000 ms: is it stopped\?\$" simhca0 list
   kill -CONT "$pid_a"
   ctl 0 '1 context told' simhca0 lid-change
   expect a 'event LID_CHANGE port 1'
   expect a 'event GID_CHANGE port 1' 0
+}
+
+names_the_object_that_has_failed_before() {
+  own_fabric
+  start a block
+  ctl 0 '1 SRQ told' simhca0 srq-error "$srq_a"
+  ctl 1 "^process $pid_a .use_device.: SRQ $srq_a of simhca0 has failed before\$" \
+    simhca0 srq-error "$srq_a"
+  ctl 1 ': every SRQ of simhca0 has failed before$' simhca0 srq-error all
+  ctl 0 '1 queue pair told' simhca0 qp-fatal "$qp_a"
+  ctl 1 ": queue pair $qp_a of simhca0 has failed before\$" simhca0 qp-fatal "$qp_a"
+  ctl 0 '1 context told' simhca0 fatal
+  ctl 1 ': simhca0 has failed before$' simhca0 lid-change
+}
+
+# wrong PROBLEM ARGS...: one line of the launcher's, with PROBLEM (a regular expression).
+wrong() {
+  local problem=$1
+  shift
+  ctl 2 "^simhca: ctl: $problem \\(see ./simhca ctl --help\\)\$" "$@"
+}
+
+refuses_wrong_usage() {
+  own_fabric
+  start a block
+  wrong 'DEVICE is required'
+  wrong 'COMMAND is required' simhca0
+  wrong "'simhca00' is not a device: they are simhca0 to simhca63" simhca00 fatal
+  wrong 'port takes down or up' simhca0 port
+  wrong "port takes down or up, not 'left'" simhca0 port left
+  wrong "'explode' is not a command; known: list, [^"$'\n'"]*" simhca0 explode
+  wrong 'qp-fatal takes the number of one queue pair, or all' simhca0 qp-fatal
+  wrong "fatal takes nothing more, not 'all'" simhca0 fatal all
+  wrong "unknown argument '--loud'" simhca0 --loud fatal
+  wrong "qp-fatal takes the number of one queue pair, or all, not '-1'" simhca0 qp-fatal -1
+  wrong '--pid needs a value' simhca0 fatal --pid
+  wrong '--fabric needs a value' simhca0 fatal --fabric
+  local pid
+  for pid in x 0 -5 1.5 4294967296; do
+    wrong "--pid: '$pid' is not a process id" simhca0 "--pid=$pid" fatal
+  done
+  expect a 'event .*' 0
+  local output
+  output=$("$root/simhca" stats extra 2>&1)
+  expect_eq $? 2 "status of stats with an argument"
+  expect_eq "$output" "simhca: stats: unknown argument 'extra' (see ./simhca stats --help)"
+}
+
+help_names_every_command() {
+  local help known name names
+  help=$("$root/simhca" ctl simhca0 --help)
+  expect_match "$help" '^Usage: ./simhca ctl ' "help"
+  known=$("$root/simhca" ctl simhca0 explode 2>&1)
+  known=${known#*known: }
+  IFS=, read -ra names <<<"${known% (see*}"
+  ((${#names[@]} > 10)) || fail "few commands: $known"
+  for name in "${names[@]# }"; do
+    expect_match "$help" "(^|[|"$'\n'"]|, ) *$name( |$|"$'\n'")" "help on $name"
+  done
 }
 
 run_case EveryEventComesToAThreadThatWaitsForIt every_event block wall
@@ -218,4 +278,7 @@ run_case AFailedDeviceOpensAgain a_failed_device_opens_again
 run_case AnSrqErrorEndsItsQueuePairs an_srq_that_failed
 run_case ListsTheNumbersThatCtlTakes lists_numbers
 run_case SaysWhatIsWrong says_what_is_wrong
+run_case NamesTheObjectThatHasFailedBefore names_the_object_that_has_failed_before
+run_case RefusesWrongUsageInOneLine refuses_wrong_usage
+run_case HelpNamesEveryCommand help_names_every_command
 finish

@@ -63,16 +63,12 @@ std::string Process::ReadSettings() {
     options_.clock = *parsed;
   }
   if (const char* seed = Setting("SIMHCA_SEED")) {
-    char* end;
-    errno = 0;
-    options_.seed = std::strtoull(seed, &end, 0);
-    if (*end != '\0' || *seed == '-' || errno != 0) {
-      return Format("SIMHCA_SEED={}: not a number of 0 to 2^64 - 1", seed);
-    }
+    const std::string error = ParseSeed(seed, &options_.seed);
+    if (!error.empty()) return Format("SIMHCA_SEED: {}", error);
   }
   if (const char* faults = Setting("SIMHCA_FAULTS")) {
     const std::string error = ParseFaultPlan(faults, &options_.faults);
-    if (!error.empty()) return Format("SIMHCA_FAULTS={}: {}", faults, error);
+    if (!error.empty()) return Format("SIMHCA_FAULTS: {}", error);
   }
   if (const char* fabric = Setting("SIMHCA_FABRIC")) options_.fabric = fabric;
   const char* stats = Setting("SIMHCA_STATS");

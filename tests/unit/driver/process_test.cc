@@ -31,7 +31,7 @@ Outcome ListDevicesWith(const Settings& settings) {
   if (child == 0) {
     dup2(messages[1], STDERR_FILENO);
     for (const char* name : {"SIMHCA_PROFILE", "SIMHCA_DEVICES", "SIMHCA_DEVICE", "SIMHCA_CLOCK",
-                             "SIMHCA_FABRIC", "SIMHCA_SEED", "SIMHCA_LOG"}) {
+                             "SIMHCA_FABRIC", "SIMHCA_SEED", "SIMHCA_FAULTS", "SIMHCA_LOG"}) {
       unsetenv(name);
     }
     for (const auto& [name, value] : settings) setenv(name.c_str(), value.c_str(), 1);
@@ -87,6 +87,8 @@ TEST(SettingsTest, GoodValuesAreAccepted) {
 TEST(SettingsTest, ABadValueGetsOneLineThatNamesIt) {
   for (const auto& [name, value] : Settings{{"SIMHCA_CLOCK", "sundial"},
                                             {"SIMHCA_SEED", "12x"},
+                                            {"SIMHCA_SEED", "18446744073709551616"},
+                                            {"SIMHCA_FAULTS", "loss=101%"},
                                             {"SIMHCA_LOG", "loud"},
                                             {"SIMHCA_DEVICES", "many"},
                                             {"SIMHCA_PROFILE", "nosuchprofile"},

@@ -138,15 +138,45 @@ TEST(FaultPlanTest, RefusesEverythingElseAndChangesNothing) {
                            "drop=0.1",
                            "delay=20",
                            "delay=0us",
+                           "delay=0ns",
                            "delay=2000ms",
                            "delay=1s",
                            "lose=0",
                            "lose=x",
                            "lose=-1",
-                           "lose=99999999999999999999"}) {
+                           "lose=99999999999999999999",
+                           "loss=1%,loss=2%",
+                           "loss=1%,lose=3,loss=1%",
+                           "delay=1us,delay=2us"}) {
     FaultPlan plan{.loss = 0.5};
     EXPECT_NE(ParseFaultPlan(text, &plan), "") << text;
     EXPECT_EQ(plan.loss, 0.5) << text;
+  }
+}
+
+TEST(FaultPlanTest, RefusalsNameTheItemAndItsRange) {
+  FaultPlan plan;
+  EXPECT_EQ(ParseFaultPlan("lose=1,loss=101%", &plan),
+            "'loss=101%' is not a probability of 0 to 1, or of 0% to 100%");
+  EXPECT_EQ(ParseFaultPlan("delay=0ns", &plan),
+            "'delay=0ns' is not a time of more than 0 and at most 1000ms, such as delay=20us");
+  EXPECT_EQ(ParseFaultPlan("lose=0", &plan),
+            "'lose=0' is not the number of a packet, counted from 1");
+  EXPECT_EQ(ParseFaultPlan("loss=1%,loss=2%", &plan), "'loss=2%': loss has been given before");
+}
+
+TEST(SeedTest, IsAnUnsignedNumberOf64Bits) {
+  uint64_t seed = 7;
+  EXPECT_EQ(ParseSeed("18446744073709551615", &seed), "");
+  EXPECT_EQ(seed, UINT64_MAX);
+  EXPECT_EQ(ParseSeed("0XfF", &seed), "");
+  EXPECT_EQ(seed, 255u);
+  EXPECT_EQ(ParseSeed("010", &seed), "") << "decimal, whatever a compiler says";
+  EXPECT_EQ(seed, 10u);
+  for (const char* text : {"", "0x", "x", "12x", "-1", "+1", " 1", "1 ", "0x-1",
+                           "18446744073709551616", "0x10000000000000000"}) {
+    EXPECT_NE(ParseSeed(text, &seed), "") << text;
+    EXPECT_EQ(seed, 10u) << text;
   }
 }
 

@@ -19,7 +19,12 @@ fake_build() {
   mkdir -p "$out/lib/dropin" "$out/bin"
   echo 'int simhca_fake_shim;' | compile -shared -fPIC -o "$out/lib/libsimhca.so"
   cp "$out/lib/libsimhca.so" "$out/lib/dropin/libibverbs.so.1"
-  printf '#!/bin/sh\necho "tool: $*"\nexit 5\n' >"$out/bin/simhca-tool"
+  cat >"$out/bin/simhca-tool" <<'END'
+#!/bin/sh
+[ "$*" != check-settings ] || exit 0
+echo "tool: $*"
+exit 5
+END
   chmod +x "$out/bin/simhca-tool"
   touch "$out/stamp" "$out/lib/runtime"
 }
@@ -109,14 +114,36 @@ refuses_bad_values() {
   expect_run 2 "'65' is not a number from 0 to 64" run --devices 65 -- true
   expect_run 2 "'-1' is not a number" run --devices -1 -- true
   expect_run 2 "'mlx5_0=efa' is not of the form" run --device mlx5_0=efa -- true
+  expect_run 2 "'simhca01=generic' is not of the form" run --device simhca01=generic -- true
   expect_run 2 "'simhca1' is not of the form" run --device simhca1 -- true
   expect_run 2 "'a/b' may have" run --fabric a/b -- true
-  expect_run 2 "'x' is not an unsigned number" run --seed x -- true
   expect_run 2 "needs a value" run --clock
   expect_run 2 "needs a value" run --clock= -- true
   expect_run 2 "unknown option '--colour'" run --colour -- true
   expect_run 2 "no program given" run --clock wall --
   SIMHCA_CLOCK=fast expect_run 2 "'fast' is not one of" run -- true
+}
+
+refuses_faults_and_seeds_as_the_simulator_does() {
+  [[ -x sim/tools/simhca-tool ]] || skip "the tool is not built"
+  SIMHCA_BUILD_DIR=$work/build
+  fake_build opt
+  cp -f sim/tools/simhca-tool "$SIMHCA_BUILD_DIR/opt/bin/"
+  local item value help='\(see ./simhca run --help\)$'
+  for item in loss=101% lose=0 delay=0ns drop=1%; do
+    expect_run 2 "^simhca: run: --faults: '$item' is [^"$'\n'"]* $help" \
+      run --faults "corrupt=1%,$item" -- touch "$work/ran"
+  done
+  expect_run 2 "^simhca: run: --faults: 'loss=2%': loss has been given before $help" \
+    run --faults loss=1%,loss=2% -- touch "$work/ran"
+  for value in x -1 18446744073709551616 0x10000000000000000; do
+    expect_run 2 "^simhca: run: --seed: '$value' is not a number of 0 to 2\^64 - 1" \
+      run "--seed=$value" -- touch "$work/ran"
+  done
+  SIMHCA_FAULTS=loss expect_run 2 "'loss' is not a probability" run -- touch "$work/ran"
+  [[ ! -e $work/ran ]] || fail "the program was started"
+  expect_run 0 $'^loss=1%,lose=1,lose=2\n18446744073709551615$' run --faults loss=1%,lose=1,lose=2 \
+    --seed 18446744073709551615 -- printenv SIMHCA_FAULTS SIMHCA_SEED
 }
 
 refuses_what_cannot_run() {
@@ -353,6 +380,7 @@ passes_arguments_to_the_tool() {
   for command in devices profiles ctl stats clean; do
     expect_run 5 "^tool: $command a --b\$" "$command" a --b
     expect_run 0 "^Usage: ./simhca $command" "$command" --help
+    expect_run 0 "^Usage: ./simhca $command" "$command" a -h b
   done
 }
 
@@ -379,6 +407,7 @@ run_case LeavesTheProgramNoChildren leaves_no_child
 run_case PreloadsTheShimAheadOfTheCallersPreload preloads_the_shim
 run_case ExportsTheSettings exports_settings
 run_case RefusesBadValuesAndListsGoodOnes refuses_bad_values
+run_case RefusesFaultsAndSeedsAsTheSimulatorDoes refuses_faults_and_seeds_as_the_simulator_does
 run_case RefusesProgramsThatCannotRun refuses_what_cannot_run
 run_case RefusesScriptsForProgramsThatCannotRun refuses_scripts_for_programs_that_cannot_run
 run_case RefusesFilesThatAreNoPrograms refuses_files_that_are_no_programs

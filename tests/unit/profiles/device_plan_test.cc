@@ -39,7 +39,18 @@ TEST(DevicePlanTest, WrongSettingsAreRefusedByName) {
   EXPECT_THAT(PlanDevices("1", nullptr, "simhca1=generic").error, HasSubstr("no simhca1"));
   EXPECT_THAT(PlanDevices("1", nullptr, "simhca0").error, HasSubstr("DEVICE=PROFILE"));
   EXPECT_THAT(PlanDevices("1", nullptr, "mlx5_0=generic").error, HasSubstr("DEVICE=PROFILE"));
+  EXPECT_THAT(PlanDevices("1", nullptr, "simhca00=generic").error, HasSubstr("DEVICE=PROFILE"));
   EXPECT_THAT(PlanDevices("1", nullptr, "simhca0=x").error, HasSubstr("no profile \"x\""));
+}
+
+TEST(DevicePlanTest, NamesAndIndexesBelongTogether) {
+  for (const uint32_t index : {0u, 1u, 10u, kMaxDevices - 1}) {
+    EXPECT_EQ(DeviceIndex(DeviceName(index)), index);
+  }
+  for (const char* name :
+       {"", "simhca", "simhca00", "simhca01", "simhca64", "simhca-1", "simhca0x", "mlx5_0"}) {
+    EXPECT_EQ(DeviceIndex(name), std::nullopt) << name;
+  }
 }
 
 }  // namespace

@@ -57,6 +57,13 @@ class ControlCommandTest : public testing::Test {
                     .milliseconds = 10'000},
                    kFabricDirectory, out_, errors_);
   }
+  // One line, with the problem and where help is.
+  void ExpectWrongUsage(const std::string& device, std::vector<std::string> words,
+                        const std::string& problem, uint32_t pid = 0) {
+    EXPECT_EQ(Run(device, std::move(words), pid), kWrongUsage);
+    EXPECT_EQ(errors_.str(), "simhca: ctl: " + problem + " (see ./simhca ctl --help)\n");
+    EXPECT_THAT(out_.str(), IsEmpty());
+  }
   std::string Me() const { return "process " + std::to_string(getpid()) + " \\(.*\\)"; }
   bool PortUp(size_t index) {
     bool up = false;
@@ -103,7 +110,7 @@ TEST_F(ControlCommandTest, TurnsThePortOfOneDevice) {
 
 TEST_F(ControlCommandTest, APortThatNobodyHasStaysAsItWas) {
   EXPECT_EQ(Run("simhca2", {"port", "down"}), 1);
-  EXPECT_THAT(errors_.str(), HasSubstr("no process of the fabric has a device simhca2"));
+  EXPECT_EQ(errors_.str(), "no process of fabric '" + fabric_ + "' has a device simhca2\n");
   Fabric::Options options;
   options.name = fabric_;
   std::unique_ptr<Fabric> fabric;
@@ -118,53 +125,68 @@ TEST_F(ControlCommandTest, FailsADeviceOnce) {
   EXPECT_TRUE(engine_->device(0).failed());
   EXPECT_FALSE(engine_->device(1).failed());
   EXPECT_EQ(Run("simhca0", {"fatal"}), 1);
-  EXPECT_THAT(errors_.str(), HasSubstr("the device has failed before"));
+  EXPECT_THAT(errors_.str(), ContainsRegex("^" + Me() + ": simhca0 has failed before\n$"));
   EXPECT_EQ(Run("simhca0", {"list"}), 0);
   EXPECT_THAT(out_.str(), HasSubstr("simhca0: failed"));
 }
 
 TEST_F(ControlCommandTest, RefusesWhatIsNotThere) {
-  EXPECT_EQ(Run("simhca0", {"fatal"}), 1);
-  EXPECT_THAT(errors_.str(), HasSubstr("no process has simhca0 open"));
+  const std::string nobody = "no process of fabric '" + fabric_ + "' has ";
+  const std::string me = std::to_string(getpid());
+  const std::string hint = ": ./simhca ctl simhca0 list shows what there is\n";
+  EXPECT_EQ(Run("simhca0", {"fatal"}), kRefused);
+  EXPECT_EQ(errors_.str(), nobody + "simhca0 open\n");
   OpenDevice(0);
-  EXPECT_EQ(Run("simhca0", {"qp-fatal", "0x123"}), 1);
-  EXPECT_THAT(errors_.str(), HasSubstr("simhca0 has no queue pair 0x123"));
-  EXPECT_EQ(Run("simhca0", {"srq-error", "all"}), 1);
-  EXPECT_THAT(errors_.str(), HasSubstr("simhca0 has no SRQ"));
-  EXPECT_EQ(Run("simhca9", {"fatal"}), 1);
-  EXPECT_THAT(errors_.str(), HasSubstr("no process of the fabric has a device simhca9"));
-  EXPECT_EQ(Run("simhca0", {"fatal"}, 1), 1);
-  EXPECT_THAT(errors_.str(), HasSubstr("process 1 is not on fabric"));
+  EXPECT_EQ(Run("simhca0", {"qp-fatal", "0x123"}), kRefused);
+  EXPECT_EQ(errors_.str(), nobody + "queue pair 0x123 on simhca0" + hint);
+  EXPECT_EQ(Run("simhca0", {"srq-error", "7"}, static_cast<uint32_t>(getpid())), kRefused);
+  EXPECT_EQ(errors_.str(), "process " + me + " does not have SRQ 7 on simhca0" + hint);
+  EXPECT_EQ(Run("simhca0", {"srq-error", "all"}), kRefused);
+  EXPECT_EQ(errors_.str(), nobody + "any SRQ on simhca0" + hint);
+  EXPECT_EQ(Run("simhca9", {"fatal"}), kRefused);
+  EXPECT_EQ(errors_.str(), nobody + "a device simhca9\n");
+  EXPECT_EQ(Run("simhca0", {"fatal"}, 1), kRefused);
+  EXPECT_EQ(errors_.str(), "process 1 is not on fabric '" + fabric_ + "'\n");
 }
 
-TEST_F(ControlCommandTest, RefusesWhatMakesNoSense) {
+TEST_F(ControlCommandTest, RefusesADeviceThatIsNotOneByItsExactName) {
   OpenDevice(0);
-  for (const char* device : {"mlx5_0", "simhca", "simhca-1", "simhca0x", "simhca512", ""}) {
-    EXPECT_EQ(Run(device, {"fatal"}), 1) << device;
-    EXPECT_THAT(errors_.str(), HasSubstr("is not a device")) << device;
+  for (const std::string device :
+       {"mlx5_0", "simhca", "simhca-1", "simhca0x", "simhca00", "simhca01", "simhca512", ""}) {
+    ExpectWrongUsage(device, {"fatal"},
+                     "'" + device + "' is not a device: they are simhca0 to simhca63");
   }
-  const std::vector<std::vector<std::string>> unknown = {
-      {}, {"port"}, {"port", "sideways"}, {"explode"}};
-  for (const std::vector<std::string>& words : unknown) {
-    EXPECT_EQ(Run("simhca0", words), 1);
-    EXPECT_THAT(errors_.str(), HasSubstr("is not a command; known:"));
-    EXPECT_THAT(errors_.str(), HasSubstr("qp-fatal QPN|all"));
-  }
-  const std::vector<std::vector<std::string>> numbers = {{"qp-fatal"},
-                                                         {"qp-fatal", "x"},
-                                                         {"qp-fatal", "0x1000000"},
-                                                         {"qp-fatal", "-1"},
-                                                         {"qp-fatal", "1", "2"}};
-  for (const std::vector<std::string>& words : numbers) {
-    EXPECT_EQ(Run("simhca0", words), 1);
-    EXPECT_THAT(errors_.str(), HasSubstr("takes the number of one queue pair, or all"));
-  }
-  EXPECT_EQ(Run("simhca0", {"fatal", "all"}), 1);
-  EXPECT_THAT(errors_.str(), HasSubstr("takes nothing more, not 'all'"));
-  EXPECT_EQ(Run("simhca0", {"port", "down"}, static_cast<uint32_t>(getpid())), 1);
-  EXPECT_THAT(errors_.str(), HasSubstr("no --pid"));
-  EXPECT_TRUE(PortUp(0));
   EXPECT_FALSE(engine_->device(0).failed());
+}
+
+TEST_F(ControlCommandTest, SaysWhatACommandNeeds) {
+  ExpectWrongUsage("simhca0", {}, "no command given");
+  ExpectWrongUsage("simhca0", {"port"}, "port takes down or up");
+  ExpectWrongUsage("simhca0", {"port", "sideways"}, "port takes down or up, not 'sideways'");
+  ExpectWrongUsage("simhca0", {"port", "down", "now"}, "port down takes nothing more, not 'now'");
+  ExpectWrongUsage("simhca0", {"fatal", "all"}, "fatal takes nothing more, not 'all'");
+  ExpectWrongUsage("simhca0", {"port", "down"},
+                   "port down takes no --pid: the port of simhca0 is that of all processes of the "
+                   "fabric",
+                   static_cast<uint32_t>(getpid()));
+  EXPECT_TRUE(PortUp(0));
+}
+
+TEST_F(ControlCommandTest, SaysWhichNumberItDoesNotUnderstand) {
+  const std::string needs = "qp-fatal takes the number of one queue pair, or all";
+  ExpectWrongUsage("simhca0", {"qp-fatal"}, needs);
+  for (const std::string number : {"x", "0x1000000", "-1", "0x", ""}) {
+    ExpectWrongUsage("simhca0", {"qp-fatal", number}, needs + ", not '" + number + "'");
+  }
+  ExpectWrongUsage("simhca0", {"qp-fatal", "1", "2"}, needs + ", not '1 2'");
+}
+
+TEST_F(ControlCommandTest, ListsTheCommandsThereAre) {
+  std::string all;
+  for (const ControlCommand& command : ControlCommands()) {
+    all += (all.empty() ? "" : ", ") + std::string(command.words);
+  }
+  ExpectWrongUsage("simhca0", {"explode"}, "'explode' is not a command; known: " + all);
 }
 
 TEST_F(ControlCommandTest, RefusesFabricsThatAreNotThere) {
@@ -188,12 +210,26 @@ TEST_F(ControlCommandTest, SaysWhoDoesNotAnswer) {
       1);
   EXPECT_THAT(errors_.str(), ContainsRegex(Me() + " does not answer within 500 ms"));
   EXPECT_THAT(out_.str(), ContainsRegex("1 context told")) << "the others are told all the same";
+  errors_.str("");
+  EXPECT_EQ(
+      Control({.device = "simhca0", .words = {"list"}, .fabric = fabric_, .milliseconds = 500},
+              kFabricDirectory, out_, errors_),
+      kRefused);
+  EXPECT_THAT(errors_.str(),
+              ContainsRegex(Me() + " does not answer within 500 ms: is it stopped.\n$"));
 }
 
-TEST_F(ControlCommandTest, HelpNamesEveryCommand) {
-  for (const ControlCommand& command : ControlCommands()) {
-    EXPECT_THAT(ControlHelp(), HasSubstr("  " + std::string(command.words)));
-  }
+TEST(CheckSettingsTest, NamesTheOptionThatIsWrong) {
+  std::ostringstream errors;
+  EXPECT_EQ(CheckSettings(nullptr, nullptr, errors), kDone);
+  EXPECT_EQ(CheckSettings("", "", errors), kDone);
+  EXPECT_EQ(CheckSettings("loss=1%", "0x10", errors), kDone);
+  EXPECT_THAT(errors.str(), IsEmpty());
+  EXPECT_EQ(CheckSettings("loss=101%", "1", errors), kWrongUsage);
+  EXPECT_THAT(errors.str(), ContainsRegex("^simhca: run: --faults: 'loss=101%' is .*--help.\n$"));
+  errors.str("");
+  EXPECT_EQ(CheckSettings("loss=1%", "1x", errors), kWrongUsage);
+  EXPECT_THAT(errors.str(), ContainsRegex("^simhca: run: --seed: '1x' is .*--help.\n$"));
 }
 
 }  // namespace
