@@ -9,17 +9,10 @@ namespace simhca {
 Hca::Hca(const DeviceProfile& profile, uint16_t port_index, Progress& progress)
     : profile_(profile), port_index_(port_index), progress_(progress) {
   progress_.ports_down[port_index_] = progress_.fabric.port_down(port_index_);
-  if (progress_.virtual_time()) pipeline_ = std::make_unique<Pipeline>(profile_.costs, progress_);
+  if (progress_.virtual_time()) model_ = std::make_unique<DeviceModel>(profile_, progress_);
 }
 
 Hca::~Hca() = default;
-
-Time Hca::Pipeline::Depart(bool first) {
-  // A WQE that starts a message has to be fetched first; the fetches of a queue overlap with the
-  // packets before it, so only the pipeline itself is a resource.
-  const Duration fetch = first ? costs_.doorbell_latency + costs_.pcie_read_latency : 0;
-  return packets_.Reserve(progress_.Now() + fetch, costs_.packet_processing);
-}
 
 // ---- Contexts and protection domains ----
 
@@ -28,15 +21,21 @@ int Hca::OpenContext(const OpenContextCommand& command, uint32_t* context) {
   if (failed_ && contexts_.size() != 0) return EIO;
   failed_ = false;
   auto object = std::make_unique<Context>();
-  object->events = EventRing(command.event_ring, command.event_entries, command.handler);
+  object->events =
+      EventRing(command.event_ring, command.event_entries, command.handler, model_.get());
   *context = contexts_.NextNumber();
   contexts_.Insert(*context, std::move(object));
   return 0;
 }
 
+void Hca::Settle() {
+  if (model_) model_->Settle();
+}
+
 void Hca::CloseContext(uint32_t context) {
   const Progress::Hold hold(progress_);
   progress_.ServeDoorbells();
+  Settle();
   const auto owned = [context](const auto& object) { return object.context == context; };
   qps_.EraseIf([context](const QueuePair& qp) { return qp.config().context == context; },
                [this](uint32_t, QueuePair& qp) {
@@ -116,6 +115,7 @@ int Hca::ResizeCq(uint32_t cqn, std::byte* ring, uint32_t entries) {
   const Progress::Hold hold(progress_);
   if (failed_) return EIO;
   Cq* cq = cqs_.Find(cqn);
+  Settle();
   return cq != nullptr ? cq->object.Resize(ring, entries) : ENOENT;
 }
 
@@ -124,6 +124,7 @@ int Hca::DestroyCq(uint32_t cqn) {
   const Cq* cq = cqs_.Find(cqn);
   if (cq == nullptr) return ENOENT;
   if (cq->object.users() != 0) return EBUSY;
+  Settle();
   cqs_.Erase(cqn);
   return 0;
 }
@@ -173,6 +174,7 @@ int Hca::ModifySrq(const ModifySrqCommand& command) {
                                                        command.max_limit, command.capacity};
   }
   const int error = srq->object.Modify(change);
+  Settle();  // a command takes longer than the event that it may raise
   if (error == 0 && command.set_limit && command.limit != 0 && srq->object.limit() == 0) {
     ++progress_.visible;  // the event came at once
     progress_.counters.Add(Counter::kSrqLimitEvents);
@@ -195,6 +197,7 @@ int Hca::DestroySrq(uint32_t srqn) {
   const Srq* srq = srqs_.Find(srqn);
   if (srq == nullptr) return ENOENT;
   if (srq->object.users() != 0) return EBUSY;
+  Settle();
   if (Pd* pd = pds_.Find(srq->object.pd())) --pd->users;
   srqs_.Erase(srqn);
   progress_.fabric.ReleaseNumber(srqn);
@@ -238,7 +241,7 @@ int Hca::CreateQp(const CreateQpCommand& command, CreateQpReply* reply) {
                                       command.receive_stride, command.doorbell_record);
   config.regions = &regions_;
   config.services = &progress_;
-  config.pipeline = pipeline_.get();
+  config.timing = model_.get();
   config.max_message_bytes = profile_.limits.max_msg_sz;
   config.clock_khz = static_cast<uint32_t>(profile_.limits.hca_core_clock_khz);
   QueuePair* qp = qps_.Insert(config.qpn, std::make_unique<QueuePair>(config));

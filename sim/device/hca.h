@@ -6,6 +6,7 @@
 #include <memory>
 
 #include "sim/device/device.h"
+#include "sim/device/device_model.h"
 #include "sim/device/object_table.h"
 #include "sim/device/progress.h"
 #include "sim/fabric/control.h"
@@ -13,7 +14,6 @@
 #include "sim/queues/completion_queue.h"
 #include "sim/queues/event_ring.h"
 #include "sim/queues/shared_receive_queue.h"
-#include "sim/timing/timeline.h"
 #include "sim/transport/queue_pair.h"
 
 namespace simhca {
@@ -66,19 +66,6 @@ class Hca final : public Device {
   uint32_t FollowPort();
 
  private:
-  // The sending half of the packet pipeline, when the clock has a model.
-  class Pipeline final : public PacketPipeline {
-   public:
-    Pipeline(const DeviceProfile::Costs& costs, const Progress& progress)
-        : costs_(costs), progress_(progress) {}
-    Time Depart(bool first) override;
-
-   private:
-    const DeviceProfile::Costs& costs_;
-    const Progress& progress_;
-    Timeline packets_;
-  };
-
   struct Context {
     EventRing events;
   };
@@ -101,6 +88,8 @@ class Hca final : public Device {
   int ResolveQp(const CreateQpCommand& command, QueuePair::Config* config);
   ModifyLimits Limits() const;
   void ReleaseQp(const QueuePair& qp);
+  // What is on its way to the host arrives: an object that it concerns is about to go.
+  void Settle();
 
   // Each returns how many contexts, queue pairs or SRQs it concerned.
   template <typename Push>
@@ -108,13 +97,14 @@ class Hca final : public Device {
   uint32_t Fail();
   int FailQp(QueuePair& qp);
   int FailSrq(Srq& srq);
+  ControlReply Act(const ControlRequest& request);
   ControlReply ControlQps(const ControlRequest& request);
   ControlReply List(uint32_t skip);
 
   const DeviceProfile profile_;
   const uint16_t port_index_;
   Progress& progress_;
-  std::unique_ptr<Pipeline> pipeline_;  // null without a model
+  std::unique_ptr<DeviceModel> model_;  // null without one: under the wall clock
   // After a fatal error, until all contexts are closed: a device that is opened anew was reset.
   std::atomic<bool> failed_{false};
 

@@ -92,6 +92,13 @@ ControlReply ActOn(Table& table, uint32_t wanted, Act act) {
 }  // namespace
 
 ControlReply Hca::Control(const ControlRequest& request) {
+  Settle();
+  const ControlReply reply = Act(request);
+  Settle();  // whoever asked finds the event there
+  return reply;
+}
+
+ControlReply Hca::Act(const ControlRequest& request) {
   if (request.kind == ControlKind::kList) return List(request.number);
   ControlReply reply;
   if (failed_) {

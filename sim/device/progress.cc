@@ -94,7 +94,13 @@ void Progress::ServeDoorbells() {
 }
 
 void Progress::Activate(const Doorbell& doorbell) {
-  if (QueuePair* qp = doorbell.queue_pair()) active.Add(*qp);
+  QueuePair* qp = doorbell.queue_pair();
+  if (qp == nullptr) return;
+  if (DeviceTiming* timing = qp->config().timing) {
+    timing->OnDoorbell(*qp);
+  } else {
+    active.Add(*qp);
+  }
 }
 
 void Progress::Ring(Doorbell& doorbell) {
@@ -138,9 +144,13 @@ bool Progress::RunActive() {
   for (size_t turns = active.size(); turns > 0; --turns) {
     QueuePair* qp = active.PopFirst();
     if (qp == nullptr) break;
-    uint32_t budget = kPacketsPerTurn;
+    DeviceTiming* timing = qp->config().timing;
+    if (timing != nullptr && !timing->MayTransmit(*qp)) continue;
+    const uint32_t share = timing != nullptr ? timing->Budget() : kPacketsPerTurn;
+    uint32_t budget = share;
     const Turn turn = qp->Run(budget);
-    if (turn == Turn::kWaiting && budget == kPacketsPerTurn) {
+    if (timing != nullptr) timing->EndTurn();
+    if (turn == Turn::kWaiting && budget == share) {
       starved.Add(*qp);
     } else if (turn != Turn::kDone) {
       active.Add(*qp);
@@ -238,26 +248,42 @@ void Progress::FinishAnswers(QueuePair& qp) {
   link.Flush();
 }
 
+// The queue pair that the packet is for, with the packet taken apart; null if it is for nobody.
+QueuePair* Progress::Receiver(const PacketAddress& address, const std::byte* bytes, uint32_t length,
+                              InboundPacket* packet) {
+  if (length < Bth::kSize) return nullptr;
+  packet->address = address;
+  packet->bth = Bth::Parse(bytes);
+  const size_t headers = HeaderBytes(packet->bth.opcode);
+  QueuePair* qp = queue_pairs_.Find(packet->bth.dest_qpn);
+  if (headers == 0 || headers + packet->bth.pad > length || packet->bth.version != 0 ||
+      qp == nullptr || qp->config().port_index != address.destination_port ||
+      ports_down[qp->config().port_index]) {
+    return nullptr;
+  }
+  packet->headers = bytes + Bth::kSize;
+  packet->payload = bytes + headers;
+  packet->payload_bytes = static_cast<uint32_t>(length - headers - packet->bth.pad);
+  return qp;
+}
+
+Time Progress::ReadyFor(const PacketAddress& address, const std::byte* bytes, uint32_t length,
+                        Time now, bool first_offer) {
+  InboundPacket packet;
+  QueuePair* qp = Receiver(address, bytes, length, &packet);
+  return qp != nullptr ? qp->ReadyFor(packet, length, now, first_offer) : now;
+}
+
 void Progress::OnPacket(const PacketAddress& address, const std::byte* bytes, uint32_t length) {
   counters.Add(Counter::kPacketsReceived);
   InboundPacket packet;
-  packet.address = address;
-  if (length >= Bth::kSize) {
-    packet.bth = Bth::Parse(bytes);
-    const size_t headers = HeaderBytes(packet.bth.opcode);
-    QueuePair* qp = queue_pairs_.Find(packet.bth.dest_qpn);
-    if (headers != 0 && headers + packet.bth.pad <= length && packet.bth.version == 0 &&
-        qp != nullptr && qp->config().port_index == address.destination_port &&
-        !ports_down[qp->config().port_index]) {
-      packet.headers = bytes + Bth::kSize;
-      packet.payload = bytes + headers;
-      packet.payload_bytes = static_cast<uint32_t>(length - headers - packet.bth.pad);
-      counters.Add(Counter::kBytesReceived, packet.payload_bytes);
-      qp->OnPacket(packet);
-      return;
-    }
+  QueuePair* qp = Receiver(address, bytes, length, &packet);
+  if (qp == nullptr) {
+    counters.Add(Counter::kDropped);
+    return;
   }
-  counters.Add(Counter::kDropped);
+  counters.Add(Counter::kBytesReceived, packet.payload_bytes);
+  qp->OnPacket(packet);
 }
 
 // ---- Virtual time ----

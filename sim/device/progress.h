@@ -15,6 +15,7 @@
 #include "sim/timing/clock.h"
 #include "sim/transport/doorbell.h"
 #include "sim/transport/services.h"
+#include "sim/transport/transport_machine.h"
 
 namespace simhca {
 
@@ -93,7 +94,11 @@ class Progress final : public Services, private PacketHandler {
   Duration coarseness() const override;
 
  private:
+  Time ReadyFor(const PacketAddress& address, const std::byte* bytes, uint32_t length, Time now,
+                bool first_offer) override;
   void OnPacket(const PacketAddress& address, const std::byte* bytes, uint32_t length) override;
+  QueuePair* Receiver(const PacketAddress& address, const std::byte* bytes, uint32_t length,
+                      InboundPacket* packet);
 
   enum class Holder : uint8_t { kNobody, kProgram, kBackground };
   bool TryLock(Holder holder = Holder::kProgram) {

@@ -26,6 +26,10 @@ class FaultyLink::Receiver final : public PacketHandler {
  public:
   Receiver(FaultyLink& link, PacketHandler& handler, Time now)
       : link_(link), handler_(handler), now_(now) {}
+  Time ReadyFor(const PacketAddress& address, const std::byte* bytes, uint32_t length, Time now,
+                bool first_offer) override {
+    return handler_.ReadyFor(address, bytes, length, now, first_offer);
+  }
   void OnPacket(const PacketAddress& address, const std::byte* bytes, uint32_t length) override {
     link_.OnArrival(handler_, address, bytes, length, now_);
   }

@@ -35,6 +35,14 @@ struct LinkModel {
 class PacketHandler {
  public:
   virtual ~PacketHandler() = default;
+  // Asked before OnPacket by links that keep time: when the receiving device can take the packet.
+  // Up to `now`: at once.  Later: it is offered again then, with `first_offer` false, and keeps its
+  // place among packets of that time.
+  virtual Time ReadyFor(const PacketAddress& address, const std::byte* bytes, uint32_t length,
+                        Time now, bool first_offer) {
+    (void)address, (void)bytes, (void)length, (void)first_offer;
+    return now;
+  }
   // `bytes` holds `length` bytes from BTH on, readable until the call returns.  The sender may be
   // hostile and may change the bytes meanwhile: read each header field once.
   virtual void OnPacket(const PacketAddress& address, const std::byte* bytes, uint32_t length) = 0;

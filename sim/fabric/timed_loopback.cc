@@ -61,7 +61,16 @@ uint32_t TimedLoopback::Poll(PacketHandler& handler, uint32_t budget, Time now) 
   uint32_t taken = 0;
   while (taken < budget && !arrivals_.empty() && arrivals_.front().arrival <= now) {
     std::pop_heap(arrivals_.begin(), arrivals_.end());
-    const Packet packet = arrivals_.back();
+    Packet& offer = arrivals_.back();
+    const Time ready =
+        handler.ReadyFor(offer.address, offer.bytes, offer.length, now, !offer.offered);
+    if (ready > now) {
+      offer.arrival = ready;
+      offer.offered = true;
+      std::push_heap(arrivals_.begin(), arrivals_.end());
+      continue;
+    }
+    const Packet packet = offer;
     arrivals_.pop_back();
     handler.OnPacket(packet.address, packet.bytes, packet.length);
     Pool& pool = PoolFor(packet.length);

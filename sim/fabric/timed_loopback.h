@@ -49,6 +49,7 @@ class TimedLoopback : public Link {
     PacketAddress address;
     uint32_t length;
     std::byte* bytes;
+    bool offered = false;  // to the receiver, which was not ready
     // Heap order: the earliest on top.
     bool operator<(const Packet& other) const {
       return arrival != other.arrival ? arrival > other.arrival : sequence > other.sequence;

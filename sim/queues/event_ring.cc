@@ -5,13 +5,17 @@
 
 namespace simhca {
 
-mlx5::Eqe& EventRing::Next() {
-  mlx5::Eqe& eqe = ring_[producer_ & (entries_ - 1)];
-  std::memset(static_cast<void*>(&eqe), 0, offsetof(mlx5::Eqe, owner));
-  return eqe;
+void EventRing::Raise(const mlx5::Eqe& event) {
+  if (path_ != nullptr) {
+    path_->Carry(*this, event);
+  } else {
+    Publish(event);
+  }
 }
 
-void EventRing::Publish(mlx5::Eqe& eqe) {
+void EventRing::Publish(const mlx5::Eqe& event) {
+  mlx5::Eqe& eqe = ring_[producer_ & (entries_ - 1)];
+  std::memcpy(static_cast<void*>(&eqe), &event, offsetof(mlx5::Eqe, owner));
   const uint8_t owner = (producer_ & entries_) != 0 ? 1 : 0;
   std::atomic_ref<uint8_t>(eqe.owner).store(owner, std::memory_order_release);
   ++producer_;
@@ -19,26 +23,26 @@ void EventRing::Publish(mlx5::Eqe& eqe) {
 }
 
 void EventRing::Push(mlx5::EventType type, uint32_t number) {
-  mlx5::Eqe& eqe = Next();
-  eqe.type = type;
-  eqe.number = number;
-  Publish(eqe);
+  mlx5::Eqe event{};
+  event.type = type;
+  event.number = number;
+  Raise(event);
 }
 
 void EventRing::PushCqError(uint32_t cqn) {
-  mlx5::Eqe& eqe = Next();
-  eqe.type = mlx5::EventType::kCqError;
-  eqe.cq_error_cqn = cqn;
-  eqe.cq_error_syndrome = 1;  // overrun
-  Publish(eqe);
+  mlx5::Eqe event{};
+  event.type = mlx5::EventType::kCqError;
+  event.cq_error_cqn = cqn;
+  event.cq_error_syndrome = 1;  // overrun
+  Raise(event);
 }
 
 void EventRing::PushPortChange(mlx5::PortChange change) {
-  mlx5::Eqe& eqe = Next();
-  eqe.type = mlx5::EventType::kPortChange;
-  eqe.sub_type = static_cast<uint8_t>(change);
-  eqe.port = 1 << 4;
-  Publish(eqe);
+  mlx5::Eqe event{};
+  event.type = mlx5::EventType::kPortChange;
+  event.sub_type = static_cast<uint8_t>(change);
+  event.port = 1 << 4;
+  Raise(event);
 }
 
 }  // namespace simhca

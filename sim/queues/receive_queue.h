@@ -29,6 +29,7 @@ class ReceiveQueue {
     const auto* segments =
         reinterpret_cast<const mlx5::DataSegment*>(ring_ + size_t{index} * stride_);
     return ReceiveWqe{.index = index,
+                      .follows_neighbour = true,
                       .buffers = ScatterCursor(segments, stride_ / sizeof(mlx5::DataSegment))};
   }
 

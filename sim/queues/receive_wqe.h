@@ -10,6 +10,8 @@ namespace simhca {
 // A receive WQE that a message has taken.
 struct ReceiveWqe {
   uint16_t index = 0;  // what the CQE reports
+  // Lies right behind the one that was taken before it.
+  bool follows_neighbour = true;
   ScatterCursor buffers;
 };
 

@@ -17,6 +17,9 @@ class ScatterCursor {
   ScatterCursor(const mlx5::DataSegment* segments, uint32_t count)
       : segments_(segments), count_(count) {}
 
+  // Index of the segment that the next byte belongs to.
+  uint32_t segment() const { return index_; }
+
   // Bytes that all segments hold.
   uint64_t Capacity() const;
 

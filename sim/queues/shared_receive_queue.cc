@@ -22,7 +22,10 @@ std::optional<ReceiveWqe> SharedReceiveQueue::Claim() {
   const auto* next = reinterpret_cast<const mlx5::SrqNextSegment*>(entry);
   const auto* segments = reinterpret_cast<const mlx5::DataSegment*>(entry + sizeof(*next));
   const uint32_t count = memory_.stride / sizeof(mlx5::DataSegment) - 1;
-  ReceiveWqe wqe{.index = head_, .buffers = ScatterCursor(segments, count)};
+  ReceiveWqe wqe{.index = head_,
+                 .follows_neighbour = head_ == ((last_ + 1) & (memory_.entries - 1)),
+                 .buffers = ScatterCursor(segments, count)};
+  last_ = head_;
   head_ = static_cast<uint16_t>(next->next_wqe_index & (memory_.entries - 1));
   ++claimed_;
   if (limit_ != 0 && fill() < limit_) RaiseLimitEvent();

@@ -8,6 +8,7 @@
 #include "sim/queues/doorbell_record.h"
 #include "sim/queues/event_ring.h"
 #include "sim/queues/receive_wqe.h"
+#include "sim/timing/receive_fetcher.h"
 
 namespace simhca {
 
@@ -58,6 +59,9 @@ class SharedReceiveQueue {
   void Fail();
   bool failed() const { return failed_; }
 
+  // What the device model keeps of it: how the device reads the list.
+  ReceiveFetcher& fetcher() { return fetcher_; }
+
   void AddUser() { ++users_; }
   void RemoveUser() { --users_; }
   uint32_t users() const { return users_; }
@@ -74,9 +78,11 @@ class SharedReceiveQueue {
   const bool limit_at_once_;
   uint16_t claimed_ = 0;  // modulo 2^16, as the doorbell record is compared
   uint16_t head_ = 0;
+  uint16_t last_ = 0xffff;  // taken before head_
   uint32_t limit_ = 0;
   uint32_t users_ = 0;
   bool failed_ = false;
+  ReceiveFetcher fetcher_;
 };
 
 }  // namespace simhca

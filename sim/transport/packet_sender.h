@@ -38,8 +38,8 @@ class PacketSender {
   std::byte* headers() { return bytes_ + Bth::kSize; }  // extension headers
   std::byte* payload() { return payload_; }
 
-  // `first`: of a WQE that had to be fetched.
-  void Commit(bool first) {
+  // `gathered`: bytes of the payload that the device has to read from the host.
+  void Commit(uint32_t gathered) {
     bth_.Emit(bytes_);
     std::memset(payload_ + payload_bytes_, 0, bth_.pad);
     const AddressVector& av = qp_.attributes().av;
@@ -50,8 +50,9 @@ class PacketSender {
     address.traffic_class = av.traffic_class;
     address.hop_limit = av.hop_limit;
     Services& services = qp_.services();
-    PacketPipeline* pipeline = qp_.config().pipeline;
-    services.link.Commit(address, pipeline != nullptr ? pipeline->Depart(first) : 0);
+    DeviceTiming* timing = qp_.config().timing;
+    const uint32_t bytes = static_cast<uint32_t>(payload_ - bytes_) + payload_bytes_ + bth_.pad;
+    services.link.Commit(address, timing != nullptr ? timing->Depart(qp_, bytes, gathered) : 0);
     services.counters.Add(Counter::kPacketsSent);
     services.counters.Add(Counter::kBytesSent, payload_bytes_);
   }

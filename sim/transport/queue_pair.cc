@@ -48,10 +48,18 @@ QueuePair::QueuePair(const Config& config)
   if (config_.send_cq != nullptr) config_.send_cq->AddUser();
   if (config_.receive_cq != nullptr) config_.receive_cq->AddUser();
   if (config_.srq != nullptr) config_.srq->AddUser();
+  if (config_.timing != nullptr) {
+    timing_ = std::make_unique<QueuePairTiming>(
+        [](void* self, Time) { static_cast<QueuePair*>(self)->Activate(); }, this);
+  }
 }
 
 QueuePair::~QueuePair() {
   services().active.Remove(*this);
+  if (timing_) {
+    config_.timing->Forget(*this);
+    services().timers.Cancel(timing_->wake);
+  }
   if (config_.send_cq != nullptr) config_.send_cq->RemoveUser();
   if (config_.receive_cq != nullptr) config_.receive_cq->RemoveUser();
   if (config_.srq != nullptr) config_.srq->RemoveUser();
@@ -102,6 +110,12 @@ void QueuePair::SendQueueDrained() {
 }
 
 bool QueuePair::Reset(uint16_t* released_index) {
+  if (timing_) {
+    config_.timing->Settle();
+    config_.timing->Forget(*this);
+    services().timers.Cancel(timing_->wake);
+    timing_->receives_from = timing_->transmits_from = 0;
+  }
   state_ = QpState::kReset;
   attributes_ = QpAttributes{};
   remote_port_.reset();
@@ -149,6 +163,16 @@ void QueuePair::SetAttributes(uint32_t mask, const QpAttributes& wanted) {
   if (given(qp_mask::kDestQpn)) attributes_.dest_qpn = wanted.dest_qpn & kPsnMask;
 }
 
+Time QueuePair::ReadyFor(const InboundPacket& packet, uint32_t length, Time now, bool first_offer) {
+  return timing_ ? config_.timing->ReadyFor(*this, packet, length, now, first_offer) : now;
+}
+
+Time QueuePair::Prepare(const InboundPacket& packet, Time now) {
+  const bool receives = state_ == QpState::kRtr || state_ == QpState::kRts ||
+                        state_ == QpState::kSqd || state_ == QpState::kSqe;
+  return receives && !halted_ ? transport_->Prepare(packet, now) : now;
+}
+
 void QueuePair::OnPacket(const InboundPacket& packet) {
   switch (halted_ ? QpState::kReset : state_) {
     case QpState::kRtr:
@@ -188,6 +212,14 @@ std::optional<ReceiveWqe> QueuePair::ClaimReceive() {
 void QueuePair::Write(CompletionQueue* cq, Completion& completion) {
   completion.qpn = config_.qpn;
   if (cq->timestamps()) completion.timestamp = ToTicks(services().Now(), config_.clock_khz);
+  if (config_.timing != nullptr) {
+    config_.timing->Complete(*this, *cq, completion);
+  } else {
+    Deliver(cq, completion);
+  }
+}
+
+void QueuePair::Deliver(CompletionQueue* cq, const Completion& completion) {
   ++services().visible;
   // A completion that finds no room ends its queue pair too, and so does one for a CQ that has been
   // overrun before: nobody would ever see it (IBTA vol 1, 10.2.6 CQ errors).

@@ -12,6 +12,7 @@
 #include "sim/queues/send_queue.h"
 #include "sim/queues/shared_receive_queue.h"
 #include "sim/transport/attributes.h"
+#include "sim/transport/device_timing.h"
 #include "sim/transport/services.h"
 #include "sim/transport/state_table.h"
 #include "sim/transport/transport_machine.h"
@@ -38,8 +39,8 @@ class QueuePair final {
     EventRing* events = nullptr;
     const RegionTable* regions = nullptr;
     Services* services = nullptr;
-    PacketPipeline* pipeline = nullptr;  // null without a device model
-    uint32_t clock_khz = 1'000'000;      // of completion timestamps
+    DeviceTiming* timing = nullptr;  // null without a device model
+    uint32_t clock_khz = 1'000'000;  // of completion timestamps
     uint32_t max_message_bytes = 1u << 30;
   };
 
@@ -66,10 +67,22 @@ class QueuePair final {
   // Sends what the peer is owed for requests that were accepted; true if nothing is left.
   bool Answer() { return transport_->Answer(); }
 
+  // Under a model: when the packet may be given to OnPacket, `now` for at once.
+  Time ReadyFor(const InboundPacket& packet, uint32_t length, Time now, bool first_offer);
+  // What the packet will need is taken before it is handled.
+  Time Prepare(const InboundPacket& packet, Time now);
   void OnPacket(const InboundPacket& packet);
   Turn Run(uint32_t& budget);
   // Puts the queue pair on the list of those that get turns.
   void Activate() { services().active.Add(*this); }
+
+  bool NextSendIsAlone() const { return transport_->NextSendIsAlone(); }
+  // Null without a model.
+  QueuePairTiming* timing() { return timing_.get(); }
+  // On the list of those that get turns.
+  bool active() const { return active_; }
+  // A completion has reached the host.
+  void Deliver(CompletionQueue* cq, const Completion& completion);
 
   // ---- For the transport ----
 
@@ -117,6 +130,7 @@ class QueuePair final {
   bool halted_ = false;
   std::optional<uint16_t> claimed_at_halt_;  // a receive WQE that Reset has to give back
   Doorbell* doorbell_ = nullptr;
+  std::unique_ptr<QueuePairTiming> timing_;
   QueuePair* next_active_ = nullptr;
   bool active_ = false;
 };

@@ -90,6 +90,10 @@ uint32_t RcRequester::LastPsn(const Message& message) const {
   return PsnAdd(message.first_psn, message.packets - 1);
 }
 
+bool RcRequester::NextSendIsAlone() const {
+  return static_cast<uint16_t>(qp_.send_queue().posted() - next_block_) == 1;
+}
+
 // ---- Sending ----
 
 Turn RcRequester::Run(uint32_t& budget) {
@@ -203,7 +207,7 @@ RcRequester::Step RcRequester::SendRead(Message& message) {
   if (status == Link::Status::kReady) {
     const uint32_t done = message.received * mtu();
     Reth{wqe_.remote_address + done, wqe_.rkey, message.length - done}.Emit(sender.headers());
-    sender.Commit(true);
+    sender.Commit(0);
   }
   ++outstanding_reads_;
   const uint32_t after = PsnAdd(LastPsn(message), 1);
@@ -227,7 +231,7 @@ RcRequester::Step RcRequester::SendPayload(Message& message) {
   if (status == Link::Status::kReady) {
     WriteRequestHeaders(message, first, last, sender.headers());
     if (!FillPayload(message, bytes, sender.payload())) return Step::kFailed;
-    sender.Commit(first);
+    sender.Commit(wqe_.inline_bytes != nullptr ? 0 : bytes);
   } else {
     wqe_.segments.Skip(bytes);  // sent into the void
   }

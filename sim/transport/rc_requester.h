@@ -28,6 +28,8 @@ class RcRequester {
   void Flush();
   void Reset();
 
+  // One WQE of one block has been posted and not read yet.
+  bool NextSendIsAlone() const;
   // Every message that was begun is complete.
   bool idle() const { return oldest_ == end_; }
 

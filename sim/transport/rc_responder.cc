@@ -116,6 +116,26 @@ bool RcResponder::ClaimWqe(const InboundPacket& packet) {
   return false;
 }
 
+// Whether the packet is the next and takes a WQE that has not been claimed yet.
+bool RcResponder::TakesWqe(const InboundPacket& packet) const {
+  const Operation operation = OperationOf(packet.bth.opcode);
+  if (wqe_ || packet.bth.psn != expected_psn_ || !FitsOpenMessage(operation) ||
+      !LengthIsRight(packet, operation)) {
+    return false;
+  }
+  if (IsSend(operation)) return IsFirst(operation);
+  if (!IsWrite(operation) || !HasImmediate(operation)) return false;
+  if (!IsFirst(operation)) return true;
+  const Reth reth = Reth::Parse(packet.headers);  // a refused one takes no WQE
+  return AcceptsWrites(reth) && RegionTakes(reth);
+}
+
+Time RcResponder::Prepare(const InboundPacket& packet, Time now) {
+  if (!TakesWqe(packet)) return now;
+  wqe_ = qp_.ClaimReceive();
+  return wqe_ ? qp_.config().timing->FetchReceiveWqe(qp_, *wqe_) : now;
+}
+
 void RcResponder::Accept(const InboundPacket& packet, uint32_t psns, bool message_done) {
   expected_psn_ = PsnAdd(expected_psn_, psns);
   resend_requested_ = false;
@@ -150,7 +170,7 @@ void RcResponder::CompleteReceive(const InboundPacket& packet, Operation operati
 void RcResponder::OnSend(const InboundPacket& packet, Operation operation) {
   const uint32_t psn = packet.bth.psn;
   if (IsFirst(operation)) {
-    if (!ClaimWqe(packet)) return;
+    if (!wqe_ && !ClaimWqe(packet)) return;
     open_ = Open::kSend;
     received_ = 0;
     capacity_ = wqe_->buffers.Capacity();
@@ -159,6 +179,7 @@ void RcResponder::OnSend(const InboundPacket& packet, Operation operation) {
     Fail(psn, syndrome::kNakInvalidRequest, mlx5::Syndrome::kLocalLength, std::nullopt);
     return;
   }
+  const uint32_t first_segment = wqe_->buffers.segment();
   const AccessFault fault =
       wqe_->buffers.Scatter(qp_.regions(), qp_.receive_pd(), packet.payload, packet.payload_bytes);
   if (fault != AccessFault::kNone) {
@@ -166,6 +187,10 @@ void RcResponder::OnSend(const InboundPacket& packet, Operation operation) {
     return;
   }
   received_ += packet.payload_bytes;
+  if (qp_.config().timing != nullptr && packet.payload_bytes > 0) {
+    qp_.config().timing->Place(packet.payload_bytes,
+                               std::max(1u, wqe_->buffers.segment() - first_segment));
+  }
   const bool last = IsLast(operation);
   Accept(packet, 1, last);
   if (!last) return;
@@ -176,19 +201,26 @@ void RcResponder::OnSend(const InboundPacket& packet, Operation operation) {
   CompleteReceive(packet, operation, opcode, static_cast<uint32_t>(received_));
 }
 
+bool RcResponder::RegionTakes(const Reth& reth) const {
+  AccessFault fault = AccessFault::kNone;
+  return reth.length == 0 ||
+         qp_.regions().Translate(reth.rkey, reth.address, reth.length, qp_.config().pd,
+                                 kRemoteWrite, &fault) != nullptr;
+}
+
+bool RcResponder::AcceptsWrites(const Reth& reth) const {
+  return RightsFor(kRemoteWrite) && reth.length <= qp_.config().max_message_bytes;
+}
+
 // False if the request has been refused.
 bool RcResponder::OpenWrite(const Reth& reth) {
-  if (!RightsFor(kRemoteWrite) || reth.length > qp_.config().max_message_bytes) {
+  if (!AcceptsWrites(reth)) {
     FailInvalidRequest(expected_psn_);
     return false;
   }
-  if (reth.length > 0) {
-    AccessFault fault = AccessFault::kNone;
-    if (qp_.regions().Translate(reth.rkey, reth.address, reth.length, qp_.config().pd, kRemoteWrite,
-                                &fault) == nullptr) {
-      FailRemoteAccess(expected_psn_);
-      return false;
-    }
+  if (!RegionTakes(reth)) {
+    FailRemoteAccess(expected_psn_);
+    return false;
   }
   open_ = Open::kWrite;
   received_ = 0;
@@ -210,6 +242,7 @@ bool RcResponder::PlaceWrite(const InboundPacket& packet) {
     return false;
   }
   std::memcpy(to, packet.payload, packet.payload_bytes);
+  if (qp_.config().timing != nullptr) qp_.config().timing->Place(packet.payload_bytes, 1);
   received_ += packet.payload_bytes;
   return true;
 }
@@ -281,6 +314,7 @@ void RcResponder::OnRead(const InboundPacket& packet) {
   msn_ = (msn_ + 1) & 0xffffff;
   read.msn = msn_;
   reads_.push_back(read);
+  if (qp_.config().timing != nullptr) qp_.config().timing->DelayAnswer(qp_);
   history_.push_back(read);
   if (history_.size() > qp_.attributes().max_dest_rd_atomic) history_.erase(history_.begin());
   answer_.reset();  // the responses acknowledge what came before
@@ -385,7 +419,7 @@ bool RcResponder::SendReadPacket(Read& read, bool* no_room) {
   if (status == Link::Status::kReady) {
     if (HasAeth(operation)) Aeth{syndrome::kAck, read.msn}.Emit(sender.headers());
     if (bytes > 0) std::memcpy(sender.payload(), from, bytes);
-    sender.Commit(first);
+    sender.Commit(bytes);
   }
   ++read.sent;
   return true;
@@ -403,7 +437,7 @@ bool RcResponder::SendAnswer(bool* no_room) {
   }
   if (status == Link::Status::kReady) {
     Aeth{answer_->syndrome, msn_}.Emit(sender.headers());
-    sender.Commit(false);
+    sender.Commit(0);
     if (syndrome::KindOf(answer_->syndrome) == syndrome::Kind::kNak) {
       qp_.services().counters.Add(Counter::kNaksSent);
     }

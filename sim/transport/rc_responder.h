@@ -21,6 +21,9 @@ class RcResponder {
 
   void Start();
   void OnRequest(const InboundPacket& packet);
+  // Claims the receive WQE that the packet will take, before it is handled.  Returns when the
+  // device has it; `now` if it takes none, or there is none.
+  Time Prepare(const InboundPacket& packet, Time now);
   // Sends the answers that are due.
   Turn Run(uint32_t& budget);
   bool owes_answers() const { return answer_.has_value() || !reads_.empty(); }
@@ -54,8 +57,11 @@ class RcResponder {
   void OnSend(const InboundPacket& packet, Operation operation);
   void OnWrite(const InboundPacket& packet, Operation operation);
   void OnRead(const InboundPacket& packet);
+  bool AcceptsWrites(const Reth& reth) const;
+  bool RegionTakes(const Reth& reth) const;
   bool OpenWrite(const Reth& reth);
   bool PlaceWrite(const InboundPacket& packet);
+  bool TakesWqe(const InboundPacket& packet) const;
   bool ClaimWqe(const InboundPacket& packet);
   void Accept(const InboundPacket& packet, uint32_t psns, bool message_done);
   void CompleteReceive(const InboundPacket& packet, Operation operation, mlx5::CqeOpcode opcode,

@@ -4,10 +4,18 @@
 
 namespace simhca {
 
+bool RcTransport::IsOurs(const InboundPacket& packet) const {
+  return TransportOf(packet.bth.opcode) == Transport::kRc &&
+         qp_.remote_port() == packet.address.source_port;
+}
+
+Time RcTransport::Prepare(const InboundPacket& packet, Time now) {
+  if (!IsOurs(packet) || IsResponse(OperationOf(packet.bth.opcode))) return now;
+  return responder_.Prepare(packet, now);
+}
+
 void RcTransport::OnPacket(const InboundPacket& packet) {
-  const bool ours = TransportOf(packet.bth.opcode) == Transport::kRc &&
-                    qp_.remote_port() == packet.address.source_port;
-  if (!ours) {
+  if (!IsOurs(packet)) {
     qp_.services().counters.Add(Counter::kDropped);
     return;
   }

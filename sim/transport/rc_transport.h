@@ -15,13 +15,17 @@ class RcTransport final : public TransportMachine {
   void StartReceiving() override { responder_.Start(); }
   void StartSending() override { requester_.Start(); }
   void RetriesChanged() override { requester_.RefillRetries(); }
+  Time Prepare(const InboundPacket& packet, Time now) override;
   void OnPacket(const InboundPacket& packet) override;
+  bool NextSendIsAlone() const override { return requester_.NextSendIsAlone(); }
   Turn Run(uint32_t& budget) override;
   bool Answer() override;
   void Flush() override;
   bool Reset(uint16_t* released) override;
 
  private:
+  bool IsOurs(const InboundPacket& packet) const;
+
   QueuePair& qp_;
   RcRequester requester_;
   RcResponder responder_;

@@ -57,14 +57,6 @@ class Services {
   CounterSet counters;
 };
 
-// The sending half of a device's packet pipeline.
-class PacketPipeline {
- public:
-  virtual ~PacketPipeline() = default;
-  // When a packet given to the pipeline now leaves it; `first` of a WQE that had to be fetched.
-  virtual Time Depart(bool first) = 0;
-};
-
 }  // namespace simhca
 
 #endif  // SIMHCA_SIM_TRANSPORT_SERVICES_H_

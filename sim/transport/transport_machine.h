@@ -37,7 +37,13 @@ class TransportMachine {
   // The retry counts of the queue pair have been changed.
   virtual void RetriesChanged() = 0;
 
+  // Under a model of time, before OnPacket: takes what the packet will need.  Returns when the
+  // device has it.
+  virtual Time Prepare(const InboundPacket& packet, Time now) = 0;
   virtual void OnPacket(const InboundPacket& packet) = 0;
+
+  // A single send WQE of one block is waiting: it came with its doorbell (BlueFlame).
+  virtual bool NextSendIsAlone() const = 0;
 
   // Sends up to `budget` packets, lowering it.
   virtual Turn Run(uint32_t& budget) = 0;

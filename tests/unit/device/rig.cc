@@ -50,9 +50,20 @@ void Rig::OnInterrupt() {
   }
 }
 
-std::vector<mlx5::Eqe> Rig::TakeEvents() { return std::move(events_); }
+std::vector<mlx5::Eqe> Rig::TakeEvents() {
+  AwaitInterrupts();
+  return std::move(events_);
+}
+
+// Under a model events take their time.
+void Rig::AwaitInterrupts() {
+  if (!progress.virtual_time()) return;
+  const Time end = hca.Now() + 2 * hca.profile().costs.event_latency;
+  while (hca.Now() < end) hca.Poll();
+}
 
 size_t Rig::CountEvents(mlx5::EventType type, uint32_t number) {
+  AwaitInterrupts();
   size_t count = 0;
   for (const mlx5::Eqe& eqe : events_) count += eqe.type == type && eqe.number == number;
   return count;

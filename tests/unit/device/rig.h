@@ -106,6 +106,7 @@ class Rig : private InterruptHandler {
 
  private:
   void OnInterrupt() override;
+  void AwaitInterrupts();
 
   static constexpr uint32_t kEventEntries = 64;
   struct Free {

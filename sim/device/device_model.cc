@@ -1,0 +1,239 @@
+#include "sim/device/device_model.h"
+
+#include <algorithm>
+
+#include "sim/transport/queue_pair.h"
+
+namespace simhca {
+
+namespace {
+constexpr uint32_t kCqeBytes = 64;
+constexpr uint32_t kEqeBytes = 64;
+constexpr uint32_t kSendWqeBytes = 64;
+constexpr uint32_t kPacketsAlone = 4;  // in one turn, when nobody waits for one
+
+PcieLink::Config PcieOf(const DeviceProfile::Costs& costs) {
+  return {.bits_per_second = costs.pcie_bits_per_second,
+          .max_payload = costs.pcie_max_payload,
+          .max_read_request = costs.pcie_max_read_request,
+          .outstanding_reads = costs.pcie_outstanding_reads,
+          .read_latency = costs.pcie_read_latency,
+          .write_latency = costs.pcie_write_latency};
+}
+}  // namespace
+
+DeviceModel::DeviceModel(const DeviceProfile& profile, Services& services)
+    : costs_(profile.costs),
+      services_(services),
+      pcie_(PcieOf(costs_)),
+      misses_(costs_.cache_misses_in_flight, costs_.cache_miss),
+      qp_cache_(costs_.qp_cache_entries),
+      cq_cache_(costs_.cq_cache_entries),
+      srq_cache_(costs_.srq_cache_entries),
+      active_wqes_(costs_.active_receive_wqes),
+      transmitter_free_(Timer::Calling<&DeviceModel::OnTransmitterFree>(this)),
+      random_state_(0x5a48),
+      next_completion_(Timer::Calling<&DeviceModel::DeliverCompletions>(this)),
+      next_event_(Timer::Calling<&DeviceModel::PublishEvents>(this)) {}
+
+DeviceModel::~DeviceModel() {
+  services_.timers.Cancel(transmitter_free_);
+  services_.timers.Cancel(next_completion_);
+  services_.timers.Cancel(next_event_);
+}
+
+DeviceModelStats DeviceModel::stats() const {
+  return {.dma_reads = pcie_.reads() + misses_.served(),
+          .dma_writes = pcie_.writes(),
+          .tlps = pcie_.tlps(),
+          .cache_hits = qp_cache_.hits() + cq_cache_.hits() + srq_cache_.hits(),
+          .cache_misses = qp_cache_.misses() + cq_cache_.misses() + srq_cache_.misses()};
+}
+
+Duration DeviceModel::WireTime(uint32_t bytes) const {
+  return TransferTime(bytes + costs_.wire_overhead_bytes, costs_.wire_bits_per_second);
+}
+
+// ---- Sending ----
+
+void DeviceModel::OnDoorbell(QueuePair& qp) {
+  QueuePairTiming& timing = *qp.timing();
+  // A queue that is at work sees what was posted when it gets there.
+  if (timing.waits_for_turn || timing.wake.armed() || qp.active()) return;
+  const Time now = services_.Now();
+  const Time seen = now + costs_.doorbell_latency;
+  const bool with_doorbell = qp.NextSendIsAlone();
+  const bool read_ahead = now - timing.last_departure < costs_.pcie_read_latency;
+  const Time has_wqe = with_doorbell || read_ahead ? seen : pcie_.Read(seen, kSendWqeBytes);
+  services_.timers.Schedule(timing.wake, std::max(has_wqe, timing.transmits_from));
+}
+
+bool DeviceModel::MayTransmit(QueuePair& qp) {
+  QueuePairTiming& timing = *qp.timing();
+  if (timing.waits_for_turn) return false;
+  if (qp.state() == QpState::kErr) return true;  // it has nothing to send but a last NAK
+  const Time now = services_.Now();
+  if (timing.transmits_from > now) {
+    services_.timers.Schedule(timing.wake, timing.transmits_from);
+    return false;
+  }
+  const bool others_first = turn_of_ != &qp && (transmitter_.next_free() > now ||
+                                                turn_of_ != nullptr || !waiting_.empty());
+  if (others_first) {
+    timing.waits_for_turn = true;
+    waiting_.push_back(&qp);
+    if (!transmitter_free_.armed()) {
+      services_.timers.Schedule(transmitter_free_, std::max(now, transmitter_.next_free()));
+    }
+    return false;
+  }
+  if (!timing.context_loaded && !qp_cache_.Touch(qp.qpn())) {
+    timing.context_loaded = true;
+    timing.transmits_from = misses_.Serve(now);
+    services_.timers.Schedule(timing.wake, timing.transmits_from);
+    return false;
+  }
+  timing.context_loaded = false;
+  return true;
+}
+
+// One of those that wait, at random: the same sequence in every run.
+void DeviceModel::OnTransmitterFree(Time) {
+  if (waiting_.empty()) return;
+  const size_t chosen = waiting_.size() == 1 ? 0 : Random() % waiting_.size();
+  QueuePair* qp = waiting_[chosen];
+  waiting_[chosen] = waiting_.back();
+  waiting_.pop_back();
+  qp->timing()->waits_for_turn = false;
+  turn_of_ = qp;
+  services_.active.Add(*qp);
+}
+
+Time DeviceModel::Depart(QueuePair& qp, uint32_t bytes, uint32_t gathered) {
+  const Time now = services_.Now();
+  // Read ahead by as much as a read takes.
+  const Time at_hand = gathered != 0 ? pcie_.Read(now - costs_.pcie_read_latency, gathered) : now;
+  const Duration service = std::max(costs_.packet_processing, WireTime(bytes));
+  const Time start = std::max({now, at_hand, transmitter_.next_free()});
+  transmitter_.Reserve(start, service);
+  qp.timing()->last_departure = start;
+  return start + costs_.packet_processing;
+}
+
+void DeviceModel::EndTurn() {
+  turn_of_ = nullptr;
+  if (waiting_.empty() || transmitter_free_.armed()) return;
+  // A turn in which nothing could be sent takes its time too.
+  const Time next = services_.Now() + std::max(costs_.packet_processing, kNanosecond);
+  services_.timers.Schedule(transmitter_free_, std::max(next, transmitter_.next_free()));
+}
+
+uint32_t DeviceModel::Budget() const { return waiting_.empty() ? kPacketsAlone : 1; }
+
+// ---- Receiving ----
+
+Time DeviceModel::LoadContexts(const QueuePair& qp, Time at) {
+  // One context names the next.
+  const QueuePair::Config& config = qp.config();
+  if (!qp_cache_.Touch(config.qpn)) at = misses_.Serve(at);
+  if (config.srq != nullptr && !srq_cache_.Touch(config.srq->number())) at = misses_.Serve(at);
+  if (!cq_cache_.Touch(config.receive_cq->number())) at = misses_.Serve(at);
+  return at;
+}
+
+Time DeviceModel::ReadyFor(QueuePair& qp, const InboundPacket& packet, uint32_t length, Time now,
+                           bool first_offer) {
+  QueuePairTiming& timing = *qp.timing();
+  if (first_offer) {
+    Duration service = std::max(costs_.packet_processing, WireTime(length));
+    const Operation operation = OperationOf(packet.bth.opcode);
+    if (qp.config().srq != nullptr && IsSend(operation)) {
+      // A message in progress whose WQE was displaced by those of others.
+      const bool at_hand = active_wqes_.Touch(qp.qpn());
+      if (!at_hand && !IsFirst(operation)) service += costs_.active_wqe_reload;
+    }
+    const Time start = receiver_.Reserve(now, service) - service;
+    timing.receives_from = std::max(timing.receives_from, LoadContexts(qp, start));
+  }
+  if (timing.receives_from <= now) timing.receives_from = qp.Prepare(packet, now);
+  return timing.receives_from;
+}
+
+Time DeviceModel::FetchReceiveWqe(QueuePair& qp, const ReceiveWqe& wqe) {
+  ReceiveFetcher& fetcher =
+      qp.config().srq != nullptr ? qp.config().srq->fetcher() : qp.timing()->receive_fetcher;
+  return fetcher.Claim(services_.Now(), wqe.follows_neighbour, costs_.receive_prefetch, pcie_);
+}
+
+void DeviceModel::Place(uint32_t bytes, uint32_t pieces) {
+  const uint32_t piece = bytes / pieces;
+  for (uint32_t i = 1; i < pieces; ++i) pcie_.Write(services_.Now(), piece);
+  pcie_.Write(services_.Now(), bytes - piece * (pieces - 1));
+}
+
+void DeviceModel::DelayAnswer(QueuePair& qp) {
+  QueuePairTiming& timing = *qp.timing();
+  timing.transmits_from =
+      std::max(timing.transmits_from, services_.Now() + costs_.pcie_read_latency);
+}
+
+// ---- Towards the host ----
+
+void DeviceModel::Complete(QueuePair& qp, CompletionQueue& cq, const Completion& completion) {
+  const Time visible = pcie_.Write(services_.Now() + costs_.cqe_write, kCqeBytes);
+  completions_.push_back({visible, &qp, &cq, completion});
+  if (!next_completion_.armed()) services_.timers.Schedule(next_completion_, visible);
+}
+
+void DeviceModel::DeliverCompletions(Time now) {
+  while (!completions_.empty() && completions_.front().visible <= now) {
+    // A completion that finds no room may flush its queue pair, which adds more of them.
+    const PendingCompletion next = completions_.front();
+    completions_.pop_front();
+    next.qp->Deliver(next.cq, next.completion);
+  }
+  if (!completions_.empty()) {
+    services_.timers.Schedule(next_completion_, completions_.front().visible);
+  }
+}
+
+void DeviceModel::Carry(EventRing& ring, const mlx5::Eqe& event) {
+  const Time visible = pcie_.Write(services_.Now(), kEqeBytes) + costs_.event_latency;
+  events_.push_back({visible, &ring, event});
+  if (!next_event_.armed()) services_.timers.Schedule(next_event_, visible);
+}
+
+void DeviceModel::PublishEvents(Time now) {
+  while (!events_.empty() && events_.front().visible <= now) {
+    const PendingEvent next = events_.front();
+    events_.pop_front();
+    ++services_.visible;
+    next.ring->Publish(next.event);
+  }
+  if (!events_.empty()) services_.timers.Schedule(next_event_, events_.front().visible);
+}
+
+void DeviceModel::Settle() {
+  DeliverCompletions(kNever);
+  PublishEvents(kNever);
+}
+
+void DeviceModel::Forget(QueuePair& qp) {
+  std::erase(waiting_, &qp);
+  std::erase_if(completions_, [&qp](const PendingCompletion& next) { return next.qp == &qp; });
+  if (turn_of_ == &qp) turn_of_ = nullptr;
+  qp.timing()->waits_for_turn = false;
+  qp_cache_.Forget(qp.qpn());
+  active_wqes_.Forget(qp.qpn());
+}
+
+// SplitMix64: the same sequence on every machine.
+uint64_t DeviceModel::Random() {
+  random_state_ += 0x9e3779b97f4a7c15;
+  uint64_t value = random_state_;
+  value = (value ^ (value >> 30)) * 0xbf58476d1ce4e5b9;
+  value = (value ^ (value >> 27)) * 0x94d049bb133111eb;
+  return value ^ (value >> 31);
+}
+
+}  // namespace simhca
