@@ -14,10 +14,15 @@ constexpr std::array<std::string_view, 3> kAtomicCaps = {"none", "hca", "glob"};
 constexpr std::array<uint32_t, 8> kSpeeds = {1, 2, 4, 8, 16, 32, 64, 128};
 constexpr std::array<uint32_t, 5> kWidths = {1, 2, 4, 8, 16};
 
+constexpr std::array<uint32_t, 6> kTlpSizes = {128, 256, 512, 1024, 2048, 4096};
+
 constexpr uint64_t kAll = ~uint64_t{0};
 constexpr uint64_t kInt = 0x7fffffff;         // the verbs report an int
 constexpr uint64_t kNumbers = (1 << 24) - 2;  // object numbers have 24 bits, 0 and 1 are special
 constexpr uint64_t kLongestCost = kSecond;
+constexpr uint64_t kMostContexts = 1 << 24;  // object numbers have 24 bits
+constexpr uint64_t kLargestPacket = 8192;    // an MTU of 4096 bytes, with any headers
+constexpr uint64_t kLargestBuffer = 1 << 30;
 constexpr uint64_t kFastest = 10'000'000'000'000;  // bits per second
 
 struct UnitRow {
@@ -125,6 +130,23 @@ void AddCosts(DeviceProfile::Costs& costs, std::vector<Field>& fields) {
   const auto rate = [&fields](std::string_view key, uint64_t* target) {
     fields.push_back({"costs", key, target, 1'000'000, kFastest, Quantity::kRate});
   };
+  const auto count = [&fields](std::string_view key, uint32_t* target, uint64_t max) {
+    fields.push_back({"costs", key, target, 1, max});
+  };
+  const auto bytes = [&fields](std::string_view key, uint32_t* target, uint64_t min, uint64_t max) {
+    fields.push_back({"costs", key, target, min, max, Quantity::kBytes});
+  };
+  const auto tlp_size = [&fields](std::string_view key, uint32_t* target) {
+    fields.push_back({"costs",
+                      key,
+                      target,
+                      kTlpSizes.front(),
+                      kTlpSizes.back(),
+                      Quantity::kBytes,
+                      false,
+                      {},
+                      kTlpSizes});
+  };
   time("doorbell_latency", &costs.doorbell_latency);
   time("pcie_read_latency", &costs.pcie_read_latency);
   time("pcie_write_latency", &costs.pcie_write_latency);
@@ -135,8 +157,24 @@ void AddCosts(DeviceProfile::Costs& costs, std::vector<Field>& fields) {
   time("event_latency", &costs.event_latency);
   rate("wire_bits_per_second", &costs.wire_bits_per_second);
   time("wire_propagation", &costs.wire_propagation);
-  fields.push_back(
-      {"costs", "wire_overhead_bytes", &costs.wire_overhead_bytes, 0, 1024, Quantity::kBytes});
+  bytes("wire_overhead_bytes", &costs.wire_overhead_bytes, 0, 1024);
+  bytes("rx_buffer_bytes", &costs.rx_buffer_bytes, kLargestPacket, kLargestBuffer);
+  tlp_size("pcie_max_payload", &costs.pcie_max_payload);
+  tlp_size("pcie_max_read_request", &costs.pcie_max_read_request);
+  count("pcie_outstanding_reads", &costs.pcie_outstanding_reads, 1024);
+  count("send_fetch_batch", &costs.send_fetch_batch, 64);
+  count("receive_prefetch", &costs.receive_prefetch, 256);
+  count("active_receive_wqes", &costs.active_receive_wqes, 1024);
+  time("active_wqe_reload", &costs.active_wqe_reload);
+  count("qp_cache_entries", &costs.qp_cache_entries, kMostContexts);
+  count("cq_cache_entries", &costs.cq_cache_entries, kMostContexts);
+  count("srq_cache_entries", &costs.srq_cache_entries, kMostContexts);
+  count("mr_cache_entries", &costs.mr_cache_entries, kMostContexts);
+  count("cache_misses_in_flight", &costs.cache_misses_in_flight, 256);
+  time("cache_miss", &costs.cache_miss);
+  time("cpu_post_send", &costs.cpu_post_send);
+  time("cpu_post_receive", &costs.cpu_post_receive);
+  time("cpu_poll", &costs.cpu_poll);
 }
 
 // The number in the largest unit that shows it in at most three decimals.

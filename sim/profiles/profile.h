@@ -99,7 +99,8 @@ struct DeviceProfile {
     AtomicCap atomic_cap = AtomicCap::kHca;
   };
 
-  // What a step takes on the device, for the paced and the virtual clock.
+  // What a step takes on the device, and how much of a thing it has, for the paced and the virtual
+  // clock.
   struct Costs {
     Duration doorbell_latency = 0;      // CPU's store until the device has seen it
     Duration pcie_read_latency = 0;     // host memory read, first byte
@@ -112,6 +113,33 @@ struct DeviceProfile {
     uint64_t wire_bits_per_second = 0;
     Duration wire_propagation = 0;     // between two ports, cables and switches
     uint32_t wire_overhead_bytes = 0;  // per packet, on top of what lies from BTH to the payload
+    uint32_t rx_buffer_bytes = 0;      // received and not yet processed, before the wire is held
+
+    uint32_t pcie_max_payload = 0;        // bytes of one write or completion TLP, a power of two
+    uint32_t pcie_max_read_request = 0;   // bytes that one read request asks for, a power of two
+    uint32_t pcie_outstanding_reads = 0;  // read requests not yet answered in full
+
+    uint32_t send_fetch_batch = 0;  // WQEs that one read of a send queue brings
+    // Neighbouring receive WQEs that one read brings, and how many the fetcher holds before they
+    // are claimed.
+    uint32_t receive_prefetch = 0;
+    // Receive WQEs of messages in progress that all SRQs keep at hand together, and what it takes
+    // to bring back one that was displaced.
+    uint32_t active_receive_wqes = 0;
+    Duration active_wqe_reload = 0;
+
+    // Contexts kept on the chip; the others lie in host memory.
+    uint32_t qp_cache_entries = 0;
+    uint32_t cq_cache_entries = 0;
+    uint32_t srq_cache_entries = 0;
+    uint32_t mr_cache_entries = 0;
+    uint32_t cache_misses_in_flight = 0;  // served at a time, of all caches together
+    Duration cache_miss = 0;              // until the context is on the chip
+
+    // CPU time of a call, whatever it does.
+    Duration cpu_post_send = 0;
+    Duration cpu_post_receive = 0;
+    Duration cpu_poll = 0;
   };
 
   Identity identity;

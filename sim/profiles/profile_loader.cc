@@ -59,7 +59,10 @@ class Overlay {
       if (!ApplySection(key.str(), node)) return false;
     }
     if (profile_->port.active_mtu > profile_->port.max_mtu) {
-      return Refuse(document, "port.active_mtu is above port.max_mtu");
+      // One of the two is in this document: what it inherits was right.
+      const toml::node* active = document.at_path("port.active_mtu").node();
+      const toml::node* max = document.at_path("port.max_mtu").node();
+      return Refuse(active != nullptr ? *active : *max, "port.active_mtu is above port.max_mtu");
     }
     return true;
   }

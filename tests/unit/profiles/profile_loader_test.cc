@@ -146,6 +146,41 @@ TEST(ProfileLoaderTest, WrongValuesAreRefusedWithLineAndRange) {
               HasSubstr("0 ps to 1000 ms"));
 }
 
+// What costs.`key` = `value` is refused with.
+std::string CostRefusal(const std::string& key, const std::string& value) {
+  return Refusal("[costs]\n" + key + " = { value = " + value + ", source = \"assumed\" }");
+}
+
+TEST(ProfileLoaderTest, AResourceThatCannotBeIsRefused) {
+  EXPECT_EQ(CostRefusal("wire_bits_per_second", "0, unit = \"Gb/s\""),
+            "mine.toml:2: costs.wire_bits_per_second: accepted is 1 Mb/s to 10000 Gb/s");
+  EXPECT_EQ(CostRefusal("pcie_bits_per_second", "0, unit = \"Gb/s\""),
+            "mine.toml:2: costs.pcie_bits_per_second: accepted is 1 Mb/s to 10000 Gb/s");
+  for (const char* key :
+       {"qp_cache_entries", "cq_cache_entries", "srq_cache_entries", "mr_cache_entries"}) {
+    const std::string message =
+        std::string("mine.toml:2: costs.") + key + ": accepted is 1 to 16777216";
+    EXPECT_EQ(CostRefusal(key, "0"), message);
+    EXPECT_EQ(CostRefusal(key, "16777217"), message);
+  }
+  EXPECT_THAT(CostRefusal("cache_misses_in_flight", "0"), HasSubstr("1 to 256"));
+  EXPECT_THAT(CostRefusal("pcie_outstanding_reads", "0"), HasSubstr("1 to 1024"));
+  EXPECT_THAT(CostRefusal("send_fetch_batch", "65"), HasSubstr("1 to 64"));
+  EXPECT_THAT(CostRefusal("receive_prefetch", "0"), HasSubstr("1 to 256"));
+  EXPECT_THAT(CostRefusal("active_receive_wqes", "1025"), HasSubstr("1 to 1024"));
+  EXPECT_THAT(CostRefusal("rx_buffer_bytes", "4096"), HasSubstr("8192 B to 1073741824 B"));
+}
+
+TEST(ProfileLoaderTest, PcieSizesArePowersOfTwo) {
+  for (const char* key : {"pcie_max_payload", "pcie_max_read_request"}) {
+    const std::string message = std::string("mine.toml:2: costs.") + key +
+                                ": accepted is one of 128, 256, 512, 1024, 2048, 4096";
+    for (const char* value : {"0", "64", "300", "8192"}) {
+      EXPECT_EQ(CostRefusal(key, value), message);
+    }
+  }
+}
+
 TEST(ProfileLoaderTest, UnknownKeysAreRefusedWithTheAcceptedOnes) {
   EXPECT_THAT(Refusal("[limits]\nmax_qps = 1"),
               testing::AllOf(StartsWith("mine.toml:2: unknown key limits.max_qps"),
@@ -162,7 +197,9 @@ TEST(ProfileLoaderTest, BrokenTomlIsRefusedWithItsLine) {
 }
 
 TEST(ProfileLoaderTest, ActiveMtuIsNotAboveMaxMtu) {
-  EXPECT_THAT(Refusal("[port]\nmax_mtu = 3"), HasSubstr("active_mtu is above"));
+  EXPECT_EQ(Refusal("[port]\nmax_mtu = 3"), "mine.toml:2: port.active_mtu is above port.max_mtu");
+  EXPECT_THAT(Refusal("[port]\nmax_mtu = 3\nactive_mtu = { value = 4 }"),
+              StartsWith("mine.toml:3: port.active_mtu"));
 }
 
 TEST(FindProfileTest, UnknownNamesAreRefusedWithTheKnownOnes) {
