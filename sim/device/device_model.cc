@@ -18,7 +18,8 @@ PcieLink::Config PcieOf(const DeviceProfile::Costs& costs) {
           .max_read_request = costs.pcie_max_read_request,
           .outstanding_reads = costs.pcie_outstanding_reads,
           .read_latency = costs.pcie_read_latency,
-          .write_latency = costs.pcie_write_latency};
+          .write_latency = costs.pcie_write_latency,
+          .doorbell_latency = costs.doorbell_latency};
 }
 }  // namespace
 
@@ -43,9 +44,10 @@ DeviceModel::~DeviceModel() {
 }
 
 DeviceModelStats DeviceModel::stats() const {
-  return {.dma_reads = pcie_.reads() + misses_.served(),
-          .dma_writes = pcie_.writes(),
-          .tlps = pcie_.tlps(),
+  const PcieLink::Counters& pcie = pcie_.counters();
+  return {.dma_reads = pcie.reads + misses_.served(),
+          .dma_writes = pcie.writes,
+          .tlps = pcie.upstream.tlps + pcie.downstream.tlps,
           .cache_hits = qp_cache_.hits() + cq_cache_.hits() + srq_cache_.hits(),
           .cache_misses = qp_cache_.misses() + cq_cache_.misses() + srq_cache_.misses()};
 }
@@ -61,7 +63,7 @@ void DeviceModel::OnDoorbell(QueuePair& qp) {
   // A queue that is at work sees what was posted when it gets there.
   if (timing.waits_for_turn || timing.wake.armed() || qp.active()) return;
   const Time now = services_.Now();
-  const Time seen = now + costs_.doorbell_latency;
+  const Time seen = pcie_.DoorbellArrives(now);
   const bool with_doorbell = qp.NextSendIsAlone();
   const bool read_ahead = now - timing.last_departure < costs_.pcie_read_latency;
   const Time has_wqe = with_doorbell || read_ahead ? seen : pcie_.Read(seen, kSendWqeBytes);
@@ -161,8 +163,8 @@ Time DeviceModel::ReadyFor(QueuePair& qp, const InboundPacket& packet, uint32_t 
 
 Time DeviceModel::FetchReceiveWqe(QueuePair& qp, const ReceiveWqe& wqe) {
   ReceiveFetcher& fetcher =
-      qp.config().srq != nullptr ? qp.config().srq->fetcher() : qp.timing()->receive_fetcher;
-  return fetcher.Claim(services_.Now(), wqe.follows_neighbour, costs_.receive_prefetch, pcie_);
+      qp.config().srq != nullptr ? *qp.config().srq->fetcher() : qp.timing()->receive_fetcher;
+  return fetcher.Claim(services_.Now(), wqe.follows_neighbour, pcie_);
 }
 
 void DeviceModel::Place(uint32_t bytes, uint32_t pieces) {

@@ -1,6 +1,7 @@
 #ifndef SIMHCA_SIM_DEVICE_DEVICE_MODEL_H_
 #define SIMHCA_SIM_DEVICE_DEVICE_MODEL_H_
 
+#include <algorithm>
 #include <cstdint>
 #include <deque>
 #include <vector>
@@ -9,8 +10,8 @@
 #include "sim/queues/event_ring.h"
 #include "sim/timing/context_cache.h"
 #include "sim/timing/event_queue.h"
-#include "sim/timing/miss_unit.h"
 #include "sim/timing/pcie_link.h"
+#include "sim/timing/server_pool.h"
 #include "sim/timing/time.h"
 #include "sim/timing/timeline.h"
 #include "sim/transport/device_timing.h"
@@ -48,6 +49,9 @@ class DeviceModel final : public DeviceTiming, public EventPath {
   DeviceModelStats stats() const;
 
   // DeviceTiming:
+  ReceiveFetcher::Config FetcherFor(uint32_t stride) const override {
+    return {.prefetch = costs_.receive_prefetch, .wqe_bytes = std::max(16u, stride)};
+  }
   void OnDoorbell(QueuePair& qp) override;
   bool MayTransmit(QueuePair& qp) override;
   void EndTurn() override;

@@ -153,9 +153,12 @@ int Hca::CreateSrq(const CreateSrqCommand& command, uint32_t* srqn) {
   if (number == 0) return ENOMEM;
   const SharedReceiveQueue::Memory memory{command.ring, command.entries, command.stride,
                                           command.doorbell_record};
-  srqs_.Insert(number,
-               std::make_unique<Srq>(command.context, number, command.pd, memory, &context->events,
-                                     command.max_limit, profile_.features.limit_event_at_once));
+  Srq* srq = srqs_.Insert(
+      number, std::make_unique<Srq>(command.context, number, command.pd, memory, &context->events,
+                                    command.max_limit, profile_.features.limit_event_at_once));
+  if (model_) {
+    srq->object.set_fetcher(std::make_unique<ReceiveFetcher>(model_->FetcherFor(command.stride)));
+  }
   ++pd->users;
   *srqn = number;
   return 0;

@@ -57,6 +57,9 @@ class Hca final : public Device {
   void PrepareToSleep() override { progress_.ExpectSleep(); }
   Time Now() override { return progress_.Now(); }
 
+  // What the model has counted; null without one.
+  const DeviceModel* model() const { return model_.get(); }
+
   // ---- Control, in hca_control.cc.  Under the engine's lock. ----
 
   // Does what a control client asks of this device; the number of its port has been looked at.

@@ -33,6 +33,7 @@ class ReceiveQueue {
                       .buffers = ScatterCursor(segments, stride_ / sizeof(mlx5::DataSegment))};
   }
 
+  uint32_t stride() const { return stride_; }  // bytes of an entry; 0 without a queue
   void Reset() { claimed_ = 0; }
 
  private:

@@ -3,7 +3,9 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <memory>
 #include <optional>
+#include <utility>
 
 #include "sim/queues/doorbell_record.h"
 #include "sim/queues/event_ring.h"
@@ -59,8 +61,9 @@ class SharedReceiveQueue {
   void Fail();
   bool failed() const { return failed_; }
 
-  // What the device model keeps of it: how the device reads the list.
-  ReceiveFetcher& fetcher() { return fetcher_; }
+  // How the device reads the list, under a model; else null.
+  ReceiveFetcher* fetcher() { return fetcher_.get(); }
+  void set_fetcher(std::unique_ptr<ReceiveFetcher> fetcher) { fetcher_ = std::move(fetcher); }
 
   void AddUser() { ++users_; }
   void RemoveUser() { --users_; }
@@ -82,7 +85,7 @@ class SharedReceiveQueue {
   uint32_t limit_ = 0;
   uint32_t users_ = 0;
   bool failed_ = false;
-  ReceiveFetcher fetcher_;
+  std::unique_ptr<ReceiveFetcher> fetcher_;
 };
 
 }  // namespace simhca

@@ -24,7 +24,8 @@ struct QueuePairTiming {
   ReceiveFetcher receive_fetcher;  // of its own receive queue
   Timer wake;
 
-  explicit QueuePairTiming(Timer::Callback on_wake, void* context) : wake(on_wake, context) {}
+  QueuePairTiming(Timer::Callback on_wake, void* context, const ReceiveFetcher::Config& fetcher)
+      : receive_fetcher(fetcher), wake(on_wake, context) {}
 };
 
 // The model of the device around a queue pair: when things happen that the transport decides on.
@@ -32,6 +33,9 @@ struct QueuePairTiming {
 class DeviceTiming {
  public:
   virtual ~DeviceTiming() = default;
+
+  // How receive WQEs of `stride` bytes are read ahead.
+  virtual ReceiveFetcher::Config FetcherFor(uint32_t stride) const = 0;
 
   // ---- Sending ----
 

@@ -50,7 +50,8 @@ QueuePair::QueuePair(const Config& config)
   if (config_.srq != nullptr) config_.srq->AddUser();
   if (config_.timing != nullptr) {
     timing_ = std::make_unique<QueuePairTiming>(
-        [](void* self, Time) { static_cast<QueuePair*>(self)->Activate(); }, this);
+        [](void* self, Time) { static_cast<QueuePair*>(self)->Activate(); }, this,
+        config_.timing->FetcherFor(config_.receive_queue.stride()));
   }
 }
 

@@ -285,6 +285,7 @@ TEST_F(SrqTest, APacketOnItsWayToAFailedDeviceVanishes) {
     return true;
   };
   Send(*requester);
+  rig.Poll(*send_cq, 5 * kMicrosecond);  // until it has left
   ASSERT_EQ(packet.size(), kBytes);
   Ask(ControlKind::kDeviceFatal);
   rig.fabric->lose = nullptr;

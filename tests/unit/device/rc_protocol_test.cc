@@ -172,6 +172,7 @@ TEST_F(RcPair, AnswersThatMeanNothingAreBadResponses) {
   rig.Connect(*a, *b);
   rig.fabric->lose = [](size_t, const std::byte*) { return true; };
   rig.PostSend(*a, Bytes(WqeOpcode::kSend, 8));
+  rig.Poll(*send_cq, 5 * kMicrosecond);  // until it has left
   rig.fabric->lose = nullptr;
   std::vector<std::byte> answer = RequestPacket(*a, Operation::kAck, 0, 0);
   Aeth{0x7f, 0}.Emit(answer.data() + Bth::kSize);
