@@ -28,7 +28,7 @@ int ListProfiles(std::ostream& out, std::ostream& errors);
 // All values of a profile, inherited ones included, each with its source.
 int ShowProfile(const std::string& name_or_path, std::ostream& out, std::ostream& errors);
 
-// The values in which two profiles differ.
+// The values in which two profiles differ, with their sources.
 int DiffProfiles(const std::string& left, const std::string& right, std::ostream& out,
                  std::ostream& errors);
 

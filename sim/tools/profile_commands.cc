@@ -84,12 +84,14 @@ int DiffProfiles(const std::string& left, const std::string& right, std::ostream
   const std::vector<Field> left_fields = FieldsOf(*left_profile);
   const std::vector<Field> right_fields = FieldsOf(*right_profile);
   Table table;
-  table.Add({"KEY", left, right});
+  table.Add({"KEY", left, right, "SOURCE OF " + left, "SOURCE OF " + right});
   for (size_t i = 0; i < left_fields.size(); ++i) {
     const std::string left_value = FormatValue(left_fields[i]);
     const std::string right_value = FormatValue(right_fields[i]);
     if (left_value != right_value) {
-      table.Add({left_fields[i].full_name(), left_value, right_value});
+      table.Add({left_fields[i].full_name(), left_value, right_value,
+                 SourceOf(*left_profile, left_fields[i]),
+                 SourceOf(*right_profile, right_fields[i])});
     }
   }
   table.Print(out);

@@ -97,8 +97,9 @@ bool Device::simulated() const {
 }
 
 bool Device::connectx() const {
-  return attributes().vendor_id == 0x02c9 &&
-         (attributes().vendor_part_id == 0x1017 || attributes().vendor_part_id == 0x101d);
+  // Connect-IB, ConnectX-5, ConnectX-6 Dx.
+  const uint32_t part = attributes().vendor_part_id;
+  return attributes().vendor_id == 0x02c9 && (part == 0x1011 || part == 0x1017 || part == 0x101d);
 }
 
 std::optional<ibv_async_event> Device::NextAsyncEvent(Nanoseconds within) const {

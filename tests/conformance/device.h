@@ -56,7 +56,8 @@ class Device {
   bool simulated() const;
   // The simulator's default profile: sizes and error codes are exactly the recommended ones.
   bool generic() const { return simulated() && !connectx(); }
-  // A ConnectX-5 or ConnectX-6 Dx, real or simulated: the rounding rules of that family.
+  // A Connect-IB, ConnectX-5 or ConnectX-6 Dx, real or simulated: the rounding rules of that
+  // family.
   bool connectx() const;
   bool can_resize_srq() const {
     return (attributes().device_cap_flags & IBV_DEVICE_SRQ_RESIZE) != 0;

@@ -29,8 +29,8 @@ std::string Refusal(std::string_view toml) {
 }
 
 TEST(BuiltinProfileTest, AllLoadAndAreNamedAfterTheirFile) {
-  EXPECT_THAT(BuiltinProfileNames(),
-              testing::IsSupersetOf({"connectx5", "connectx6dx", "generic"}));
+  EXPECT_THAT(BuiltinProfileNames(), testing::IsSupersetOf({"connectib", "connectx3", "connectx5",
+                                                            "connectx6dx", "generic"}));
   for (std::string_view name : BuiltinProfileNames()) {
     EXPECT_EQ(Builtin(name).identity.name, name);
   }
@@ -76,6 +76,34 @@ TEST(BuiltinProfileTest, PublishedFiguresOfConnectX) {
     EXPECT_EQ(profile.limits.page_size_cap, 0xfffffffffffff000u);
     EXPECT_EQ(profile.features.rounding, Rounding::kMlx5);
     EXPECT_FALSE(profile.features.srq_resize);
+  }
+}
+
+TEST(BuiltinProfileTest, PublishedFiguresOfFdrDevices) {
+  const DeviceProfile connectx3 = Builtin("connectx3");
+  EXPECT_EQ(connectx3.identity.vendor_part_id, 4099u);
+  EXPECT_EQ(connectx3.limits.max_qp_wr, 16351u);
+  EXPECT_EQ(connectx3.limits.max_srq, 65472u);
+  EXPECT_EQ(connectx3.limits.max_srq_wr, 16383u);
+  EXPECT_EQ(connectx3.costs.pcie_bits_per_second, 57'880'000'000u);
+  const DeviceProfile connectib = Builtin("connectib");
+  EXPECT_EQ(connectib.identity.vendor_part_id, 4113u);
+  EXPECT_EQ(connectib.limits.max_qp, 262144u);
+  EXPECT_EQ(connectib.costs.pcie_bits_per_second, 113'700'000'000u);
+  for (const DeviceProfile& profile : {connectx3, connectib}) {
+    EXPECT_EQ(profile.identity.vendor_id, 0x02c9u);
+    EXPECT_EQ(profile.identity.link_layer, LinkLayer::kInfiniband);
+    EXPECT_EQ(profile.costs.wire_bits_per_second, 54'545'000'000u);
+  }
+}
+
+// A value that a device takes from its base keeps the base's source, which is of another device.
+TEST(BuiltinProfileTest, PublishedLimitsAreOfTheDeviceItself) {
+  for (const char* name : {"connectib", "connectx3", "connectx6dx"}) {
+    for (const auto& [key, source] : Builtin(name).sources) {
+      if (!key.starts_with("limits.")) continue;
+      EXPECT_THAT(source, testing::Not(HasSubstr("pull request 6137"))) << name << " " << key;
+    }
   }
 }
 

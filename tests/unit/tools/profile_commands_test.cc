@@ -34,8 +34,18 @@ TEST_F(ProfileCommandsTest, ShowGivesValuesWithTheirSources) {
 
 TEST_F(ProfileCommandsTest, DiffGivesOnlyWhatDiffers) {
   EXPECT_EQ(DiffProfiles("connectx5", "connectx6dx", out_, errors_), 0);
-  EXPECT_THAT(out_.str(), ContainsRegex("limits.hca_core_clock_khz +156250 +1000000"));
+  EXPECT_THAT(out_.str(),
+              ContainsRegex("limits.hca_core_clock_khz +156250 +1000000 +public ibv_devinfo .*"
+                            "public ibv_devinfo"));
   EXPECT_THAT(out_.str(), Not(HasSubstr("max_srq_wr")));
+}
+
+TEST_F(ProfileCommandsTest, DiffGivesTheSourcesOfBothValues) {
+  EXPECT_EQ(DiffProfiles("generic", "connectib", out_, errors_), 0);
+  EXPECT_THAT(out_.str(),
+              ContainsRegex("KEY +generic +connectib +SOURCE OF generic +SOURCE OF co"));
+  EXPECT_THAT(out_.str(),
+              ContainsRegex("limits.max_qp +16384 +262144 +chosen for the simulator +ibv_devinfo"));
 }
 
 TEST_F(ProfileCommandsTest, UnknownProfilesAreRefused) {
