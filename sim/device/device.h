@@ -159,9 +159,10 @@ class Device {
   // or event).
   virtual void Poll() = 0;
 
-  // Under virtual time, told of verbs calls that got work done without the device (posting
-  // receives, polling a completion): the idle streak starts anew.
-  virtual void NoteProductive() = 0;
+  // Under virtual time, told of verbs calls that got work done without the device: the idle streak
+  // starts anew, and the call takes the CPU time that the profile gives it.
+  enum class Call : uint8_t { kPostReceive, kPoll };
+  virtual void NoteProductive(Call call) = 0;
 
   // About to sleep on a file descriptor until an event comes: from now on the background thread
   // serves the device and peers wake it.

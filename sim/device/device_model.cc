@@ -113,8 +113,8 @@ void DeviceModel::OnTransmitterFree(Time) {
 
 Time DeviceModel::Depart(QueuePair& qp, uint32_t bytes, uint32_t gathered) {
   const Time now = services_.Now();
-  // Read ahead by as much as a read takes.
-  const Time at_hand = gathered != 0 ? pcie_.Read(now - costs_.pcie_read_latency, gathered) : now;
+  // Read ahead, so that only what the link cannot keep up with delays the packet.
+  const Time at_hand = gathered != 0 ? pcie_.Read(now - pcie_.IdleRead(gathered), gathered) : now;
   const Duration service = std::max(costs_.packet_processing, WireTime(bytes));
   const Time start = std::max({now, at_hand, transmitter_.next_free()});
   transmitter_.Reserve(start, service);

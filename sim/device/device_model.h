@@ -28,6 +28,13 @@ struct DeviceModelStats {
   uint64_t cache_misses = 0;
 };
 
+// The wire behind the port of a device.
+inline LinkModel WireOf(const DeviceProfile::Costs& costs) {
+  return {.bits_per_second = costs.wire_bits_per_second,
+          .propagation = costs.wire_propagation,
+          .overhead_bytes = costs.wire_overhead_bytes};
+}
+
 // The cycle-approximate model of one HCA: resources with a timeline, driven by the costs of its
 // profile alone.
 //

@@ -73,10 +73,7 @@ int Engine::Start(const EngineOptions& options, std::unique_ptr<Engine>* engine,
   join.faults = options.faults;
   join.seed = options.seed;
   for (const DeviceProfile& profile : options.devices) {
-    const DeviceProfile::Costs& costs = profile.costs;
-    join.wires.push_back({.bits_per_second = costs.wire_bits_per_second,
-                          .propagation = costs.wire_propagation,
-                          .overhead_bytes = costs.wire_overhead_bytes});
+    join.wires.push_back(WireOf(profile.costs));
   }
   std::unique_ptr<Fabric> fabric;
   if (const int code = Fabric::Join(join, &fabric, error)) return code;

@@ -50,10 +50,15 @@ class Hca final : public Device {
   int QueryQp(uint32_t qpn, QpAttributes* attributes) override;
   int DestroyQp(uint32_t qpn, ReleasedWqe* released) override;
 
-  void RingSendDoorbell(Doorbell* doorbell) override { progress_.Ring(*doorbell); }
+  void RingSendDoorbell(Doorbell* doorbell) override {
+    progress_.Ring(*doorbell, profile_.costs.cpu_post_send);
+  }
   void ArmCq(uint32_t cqn, uint32_t word) override;
   void Poll() override { progress_.Poll(); }
-  void NoteProductive() override { progress_.NoteProductive(); }
+  void NoteProductive(Call call) override {
+    progress_.NoteProductive(call == Call::kPoll ? profile_.costs.cpu_poll
+                                                 : profile_.costs.cpu_post_receive);
+  }
   void PrepareToSleep() override { progress_.ExpectSleep(); }
   Time Now() override { return progress_.Now(); }
 

@@ -103,7 +103,7 @@ void Progress::Activate(const Doorbell& doorbell) {
   }
 }
 
-void Progress::Ring(Doorbell& doorbell) {
+void Progress::Ring(Doorbell& doorbell, Duration cpu_time) {
   if (!TryLock()) {
     doorbells_.Add(doorbell);
     while (!TryLock()) {
@@ -112,8 +112,10 @@ void Progress::Ring(Doorbell& doorbell) {
       if (holder_.load(std::memory_order_relaxed) != Holder::kBackground) return;
       sched_yield();
     }
+    Spend(cpu_time);
     ServeDoorbells();
   } else {
+    Spend(cpu_time);
     Activate(doorbell);
   }
   CountCall();
@@ -220,9 +222,10 @@ void Progress::Poll() {
   if (yield) sched_yield();
 }
 
-void Progress::NoteProductive() {
+void Progress::NoteProductive(Duration cpu_time) {
   if (!virtual_time()) return;
   Hold hold(*this);
+  Spend(cpu_time);
   CountCall();
   idle_streak_.Reset();
   thread_activity_.NoteProductive();
@@ -314,6 +317,24 @@ void Progress::AdvanceVirtual() {
   const Time end = SaturatingAdd(Now(), idle_streak_.NextStep(NextDue() != kNever));
   RunThrough(end);
   if (visible == visible_before) virtual_clock_->AdvanceTo(end);
+}
+
+bool Progress::AdvanceToNextVisible(Time end) {
+  Hold hold(*this);
+  const uint64_t visible_before = visible;
+  SettleVirtual();
+  if (visible == visible_before) RunThrough(end);
+  if (visible == visible_before && end != kNever) virtual_clock_->AdvanceTo(end);
+  return visible != visible_before;
+}
+
+void Progress::Spend(Duration cpu_time) {
+  if (cpu_time == 0 || !virtual_time()) return;
+  const Time end = SaturatingAdd(Now(), cpu_time);
+  // Whatever becomes visible meanwhile is seen afterwards.
+  while (RunThrough(end) && NextDue() <= end) {
+  }
+  virtual_clock_->AdvanceTo(end);
 }
 
 Time Progress::NextDue() const { return std::min(timers.NextTime(), link.NextArrival()); }

@@ -48,13 +48,17 @@ class Progress final : public Services, private PacketHandler {
     Progress& progress_;
   };
 
-  // Runs what the doorbell announces, or leaves it to the holder of the lock.
-  void Ring(Doorbell& doorbell);
+  // Runs what the doorbell announces, or leaves it to the holder of the lock.  Under virtual time
+  // the call has taken `cpu_time`.
+  void Ring(Doorbell& doorbell, Duration cpu_time);
 
   // An idle verbs call.  Under virtual time it lets time advance, at most until something becomes
   // visible to the program.
   void Poll();
-  void NoteProductive();
+  void NoteProductive(Duration cpu_time);
+  // Under virtual time, for a simulation: until something becomes visible.  False if nothing is
+  // due any more.
+  bool AdvanceToNextVisible(Time end = kNever);
   // A queue has been armed, or the program is about to block: it will probably sleep on a file
   // descriptor, so from now on peers wake the background thread.
   void ExpectSleep();
@@ -124,6 +128,8 @@ class Progress final : public Services, private PacketHandler {
   void AdvanceVirtual();
   // When the next timer or packet is due; kNever without any.
   Time NextDue() const;
+  // The program computes for so long.
+  void Spend(Duration cpu_time);
   // Goes from one due time to the next, `end` included, until something becomes visible.  Returns
   // whether anything was due.
   bool RunThrough(Time end);

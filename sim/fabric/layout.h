@@ -127,7 +127,7 @@ inline constexpr size_t kFabricFileBytes = sizeof(FabricLayout) + kMaxRings * kR
 constexpr size_t RingOffset(uint32_t ring) { return sizeof(FabricLayout) + ring * kRingStride; }
 
 // Of everything above, so that processes with different builds refuse each other.
-inline constexpr uint32_t kLayoutVersion = 4;
+inline constexpr uint32_t kLayoutVersion = 5;
 constexpr uint32_t LayoutHash() {
   uint32_t hash = 2166136261u;
   for (uint64_t part :

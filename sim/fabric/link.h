@@ -12,7 +12,7 @@ namespace simhca {
 inline constexpr uint32_t kMaxPacketBytes = 4096 + 64;
 
 // Ports of a fabric are numbered below this.
-inline constexpr uint16_t kMaxFabricPorts = 512;
+inline constexpr uint16_t kMaxFabricPorts = 1024;
 
 // What a packet's outer headers would say: the ports of the fabric that it goes between.
 struct PacketAddress {

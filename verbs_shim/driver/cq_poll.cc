@@ -227,7 +227,7 @@ int StartPoll(ibv_cq_ex* public_cq, ibv_poll_cq_attr* attr) {
       return ENOENT;
     }
   }
-  if (cq->context->virtual_time) cq->context->device->NoteProductive();
+  if (cq->context->virtual_time) cq->context->device->NoteProductive(Device::Call::kPoll);
   return 0;
 }
 
@@ -272,7 +272,7 @@ int PollCq(ibv_cq* public_cq, int num_entries, ibv_wc* wc) {
     cq->context->device->Poll();
     polled = PollEntries(cq, num_entries, wc);
   }
-  if (cq->context->virtual_time && polled > 0) cq->context->device->NoteProductive();
+  if (cq->context->virtual_time && polled > 0) cq->context->device->NoteProductive(Device::Call::kPoll);
   return polled;
 }
 

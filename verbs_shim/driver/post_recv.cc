@@ -95,7 +95,7 @@ int PostSrqRecv(ibv_srq* public_srq, ibv_recv_wr* wr, ibv_recv_wr** bad_wr) {
     }
     if (srq->posted != posted_before) srq->record.Store(0, srq->posted);
   }
-  if (srq->context->virtual_time) srq->context->device->NoteProductive();
+  if (srq->context->virtual_time) srq->context->device->NoteProductive(Device::Call::kPostReceive);
   return error;
 }
 
@@ -128,7 +128,7 @@ int PostRecv(ibv_qp* public_qp, ibv_recv_wr* wr, ibv_recv_wr** bad_wr) {
       qp->record.Store(mlx5::kReceiveRecord, qp->rq.posted & 0xffff);
     }
   }
-  if (qp->context->virtual_time) qp->context->device->NoteProductive();
+  if (qp->context->virtual_time) qp->context->device->NoteProductive(Device::Call::kPostReceive);
   return error;
 }
 

@@ -90,7 +90,7 @@ class FakeDevice final : public Device {
   void RingSendDoorbell(Doorbell*) override { ++doorbells; }
   void ArmCq(uint32_t, uint32_t word) override { arm_words.push_back(word); }
   void Poll() override;
-  void NoteProductive() override { ++productive; }
+  void NoteProductive(Call) override { ++productive; }
   void PrepareToSleep() override { ++sleeps; }
   Time Now() override { return now; }
 

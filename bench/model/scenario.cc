@@ -1,0 +1,210 @@
+#include "bench/model/scenario.h"
+
+#include <algorithm>
+#include <bit>
+#include <memory>
+#include <vector>
+
+#include "bench/model/endpoint.h"
+#include "sim/device/simulation.h"
+
+namespace simhca::bench {
+
+namespace {
+
+uint8_t MtuCode(uint32_t bytes) { return static_cast<uint8_t>(std::bit_width(bytes) - 8); }
+
+// The programs of a scenario: one receiver and its senders.
+class Bench {
+ public:
+  explicit Bench(const Scenario& scenario)
+      : scenario_(scenario),
+        simulation_(std::vector<DeviceProfile>(scenario.senders + 1, scenario.profile)) {}
+
+  ScenarioResult Run() {
+    MakeEndpoints();
+    if (const int error = Connect()) {
+      return Failed("the queue pairs could not be connected: errno " + std::to_string(error));
+    }
+    PostAllReceives();
+    if (scenario_.watermark != 0) receiver_->ArmLimit(scenario_.watermark);
+    const Time start = simulation_.Now();
+    for (auto& sender : senders_) {
+      for (uint32_t qp = 0; qp < scenario_.qps; ++qp) Post(*sender, qp, scenario_.outstanding);
+    }
+    if (!Until(1)) return Stuck();
+    result_.latency = simulation_.Now() - start;
+    if (!Until(scenario_.warm_up)) return Stuck();
+    const ScenarioResult before = Snapshot();
+    if (!Until(scenario_.warm_up + scenario_.messages)) return Stuck();
+    return Difference(before, Snapshot());
+  }
+
+ private:
+  bool reads() const { return scenario_.operation == Scenario::Operation::kRead; }
+
+  void MakeEndpoints() {
+    Endpoint::Options options;
+    options.message_bytes = scenario_.message_bytes;
+    options.path_mtu = MtuCode(scenario_.path_mtu);
+    options.sends = scenario_.outstanding;
+    options.receives = 1;
+    options.receive_entries = 1;
+    options.qps = scenario_.qps;
+    for (uint32_t i = 1; i <= scenario_.senders; ++i) {
+      senders_.push_back(std::make_unique<Endpoint>(simulation_.device(i), options));
+    }
+    options.qps = scenario_.qps * scenario_.senders;
+    options.srq = scenario_.srq;
+    options.list_order = scenario_.list_order;
+    options.receives = scenario_.receives;
+    options.receive_entries = scenario_.receive_entries != 0
+                                  ? scenario_.receive_entries
+                                  : std::bit_ceil(2 * scenario_.receives);
+    options.segments = scenario_.segments;
+    options.sends = 1;
+    options.min_rnr_timer = static_cast<uint8_t>(scenario_.min_rnr_timer);
+    receiver_ = std::make_unique<Endpoint>(simulation_.device(0), options);
+  }
+
+  int Connect() {
+    for (uint32_t i = 0; i < scenario_.senders; ++i) {
+      for (uint32_t qp = 0; qp < scenario_.qps; ++qp) {
+        const uint32_t there = i * scenario_.qps + qp;
+        if (int error = senders_[i]->Connect(qp, *receiver_, there)) return error;
+        if (int error = receiver_->Connect(there, *senders_[i], qp)) return error;
+      }
+    }
+    return 0;
+  }
+
+  void Post(Endpoint& sender, uint32_t qp, uint32_t count) {
+    if (reads()) {
+      sender.PostReads(qp, count, *receiver_);
+    } else {
+      sender.PostSends(qp, count);
+    }
+  }
+
+  void PostAllReceives() {
+    if (reads()) return;
+    const uint32_t queues = scenario_.srq ? 1 : scenario_.qps * scenario_.senders;
+    for (uint32_t qp = 0; qp < queues; ++qp) receiver_->PostReceives(qp, scenario_.receives);
+  }
+
+  // Lets the programs run until `count` messages have arrived.
+  bool Until(uint64_t count) {
+    while (done_ < count) {
+      bool worked = false;
+      for (auto& sender : senders_) worked |= ServeSender(*sender);
+      if (!reads()) worked |= ServeReceiver();
+      if (!failure_.empty()) return false;
+      if (!worked && !Wait()) return false;
+    }
+    return true;
+  }
+
+  // Until something can be seen, or it is time to refill.
+  bool Wait() {
+    if (refill_at_ == kNever) return simulation_.Advance();
+    if (simulation_.Now() >= refill_at_) {
+      refill_at_ = kNever;
+      receiver_->PostReceives(0, scenario_.receives);
+      receiver_->ArmLimit(scenario_.watermark);
+      return true;
+    }
+    simulation_.AdvanceTo(refill_at_);
+    return true;
+  }
+
+  bool ServeSender(Endpoint& sender) {
+    bool worked = false;
+    Endpoint::Polled polled;
+    while (sender.PollSend(&polled)) {
+      worked = true;
+      if (polled.error) failure_ = "a message has failed";
+      if (reads()) ++done_;
+      Post(sender, polled.qp, 1);
+    }
+    return worked;
+  }
+
+  bool ServeReceiver() {
+    bool worked = false;
+    Endpoint::Polled polled;
+    while (receiver_->PollReceive(&polled)) {
+      worked = true;
+      if (polled.error) failure_ = "a receive has failed";
+      ++done_;
+      if (scenario_.watermark != 0) continue;
+      if (!scenario_.srq) {
+        receiver_->PostReceives(polled.qp, 1);
+      } else if (++unposted_ >= scenario_.post_batch) {
+        receiver_->PostReceives(0, unposted_);
+        unposted_ = 0;
+      }
+    }
+    const uint32_t events = receiver_->TakeLimitEvents();
+    limit_events_ += events;
+    if (events != 0) refill_at_ = simulation_.Now() + scenario_.refill_latency;
+    return worked || events != 0;
+  }
+
+  ScenarioResult Snapshot() {
+    const DeviceModelStats stats = simulation_.device(0).model()->stats();
+    ScenarioResult now;
+    now.messages = done_;
+    now.elapsed = simulation_.Now();
+    now.dma_reads = stats.dma_reads;
+    now.dma_writes = stats.dma_writes;
+    now.tlps = stats.tlps;
+    now.cache_misses = stats.cache_misses;
+    now.rnr_naks = simulation_.counters().Get(Counter::kRnrNaksSent);
+    now.limit_events = limit_events_;
+    return now;
+  }
+
+  ScenarioResult Difference(const ScenarioResult& before, const ScenarioResult& after) const {
+    ScenarioResult result = result_;
+    result.messages = after.messages - before.messages;
+    result.elapsed = after.elapsed - before.elapsed;
+    result.dma_reads = after.dma_reads - before.dma_reads;
+    result.dma_writes = after.dma_writes - before.dma_writes;
+    result.tlps = after.tlps - before.tlps;
+    result.cache_misses = after.cache_misses - before.cache_misses;
+    result.rnr_naks = after.rnr_naks - before.rnr_naks;
+    result.limit_events = after.limit_events - before.limit_events;
+    return result;
+  }
+
+  ScenarioResult Failed(std::string why) const {
+    ScenarioResult result;
+    result.error = std::move(why);
+    return result;
+  }
+
+  ScenarioResult Stuck() {
+    if (!failure_.empty()) return Failed(failure_);
+    return Failed("nothing is due any more after " + std::to_string(done_) + " messages: " +
+                  std::to_string(scenario_.qps * scenario_.senders) +
+                  " queue pairs wait, and the receiver has " +
+                  std::to_string(receiver_->posted()) + " receives posted");
+  }
+
+  const Scenario& scenario_;
+  Simulation simulation_;
+  std::vector<std::unique_ptr<Endpoint>> senders_;
+  std::unique_ptr<Endpoint> receiver_;
+  ScenarioResult result_;
+  uint64_t done_ = 0;
+  uint32_t unposted_ = 0;
+  uint64_t limit_events_ = 0;
+  Time refill_at_ = kNever;
+  std::string failure_;
+};
+
+}  // namespace
+
+ScenarioResult Run(const Scenario& scenario) { return Bench(scenario).Run(); }
+
+}  // namespace simhca::bench
