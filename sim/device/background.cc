@@ -1,11 +1,17 @@
 // The background thread of sim/device/progress.h.
 
+#include <fcntl.h>
 #include <sched.h>
 #include <signal.h>
+#include <sys/syscall.h>
+#include <unistd.h>
 
 #include <algorithm>
+#include <cstdlib>
+#include <cstring>
 
 #include "sim/device/progress.h"
+#include "sim/fabric/raw_file.h"
 
 namespace simhca {
 
@@ -15,6 +21,7 @@ constexpr Duration kSpinAfterWork = 50 * kMicrosecond;
 constexpr Duration kLookWhilePolled = kMillisecond;  // is the program still polling?
 constexpr Duration kLookWhileWaiting = 200 * kMicrosecond;
 constexpr Duration kMaintenance = 100 * kMillisecond;
+constexpr Duration kLookForOthers = 500 * kMillisecond;  // are there other threads?
 constexpr Duration kVirtualSilence = 20 * kMillisecond;  // without a verbs call
 constexpr Duration kVirtualPace = kMillisecond;  // from one visible thing to the next after that
 constexpr Duration kVirtualStride = kSecond;     // a stalled sender may retry for ever
@@ -36,6 +43,10 @@ void Progress::StartThread() {
 
 void Progress::StopThread() {
   if (!thread_.joinable()) return;
+  if (thread_.get_id() == std::this_thread::get_id()) {  // it ends the process: see ThreadMain
+    thread_.detach();
+    return;
+  }
   stop_.store(true, std::memory_order_release);
   fabric.Wake();
   look_.Wake();
@@ -75,10 +86,42 @@ void Progress::ReportTrouble() {
   error_(trouble);
 }
 
+namespace {
+
+// Whether every thread but the calling one has ended, the main thread by pthread_exit.
+bool IsLastThread() {
+  const int file = RawOpen("/proc/self/stat", O_RDONLY, 0);
+  if (file < 0) return false;
+  char text[1024];
+  const long bytes = syscall(SYS_read, file, text, sizeof(text) - 1);
+  RawClose(file);
+  if (bytes <= 0) return false;
+  text[bytes] = 0;
+  // "pid (name) state ..."; field 20 is the number of threads (man proc).
+  const char* at = std::strrchr(text, ')');
+  if (at == nullptr || at[1] == 0 || at[2] != 'Z') return false;
+  at += 2;
+  for (int field = 3; field < 20; ++field) {
+    at = std::strchr(at, ' ');
+    if (at == nullptr) return false;
+    ++at;
+  }
+  return std::strtol(at, nullptr, 10) <= 2;  // this one and what is left of the main thread
+}
+
+}  // namespace
+
 void Progress::ThreadMain() {
   Time last_work = 0;
   Time last_maintenance = 0;
+  int64_t last_look = WallClock::CoarseNanoseconds();
   while (!stop_.load(std::memory_order_acquire)) {
+    // A process ends with its last thread, and this one is none that the program knows of.
+    const int64_t coarse = WallClock::CoarseNanoseconds();
+    if (coarse - last_look >= ToNanoseconds(kLookForOthers)) {
+      last_look = coarse;
+      if (IsLastThread()) std::exit(0);
+    }
     if (virtual_time()) {
       WatchVirtualClock();
       continue;

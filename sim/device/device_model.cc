@@ -113,13 +113,20 @@ void DeviceModel::OnTransmitterFree(Time) {
 
 Time DeviceModel::Depart(QueuePair& qp, uint32_t bytes, uint32_t gathered) {
   const Time now = services_.Now();
-  // Read ahead, so that only what the link cannot keep up with delays the packet.
-  const Time at_hand = gathered != 0 ? pcie_.Read(now - pcie_.IdleRead(gathered), gathered) : now;
   const Duration service = std::max(costs_.packet_processing, WireTime(bytes));
-  const Time start = std::max({now, at_hand, transmitter_.next_free()});
-  transmitter_.Reserve(start, service);
+  // The payload of a queue at work is read ahead: only what the link cannot keep up with delays the
+  // packet.
+  Time at_hand = now;
+  if (gathered != 0) {
+    at_hand = pcie_.Read(now, gathered);
+    if (now - qp.timing()->last_departure < costs_.pcie_read_latency) {
+      at_hand -= pcie_.IdleRead(gathered);
+      transmitter_.Reserve(at_hand, 0);
+    }
+  }
+  const Time start = std::max(now, transmitter_.Reserve(now, service) - service);
   qp.timing()->last_departure = start;
-  return start + costs_.packet_processing;
+  return std::max(start, at_hand) + costs_.packet_processing;
 }
 
 void DeviceModel::EndTurn() {

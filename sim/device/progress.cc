@@ -295,11 +295,13 @@ void Progress::OnPacket(const PacketAddress& address, const std::byte* bytes, ui
 void Progress::SettleVirtual() {
   ServeControl();
   ServeDoorbells();
+  const Time now = Now();
   while (true) {
-    const bool more = RunActive();
-    const bool fired = timers.RunUntil(Now()) > 0;
-    const bool arrived = link.Poll(*this, kPacketsPerPoll, Now()) > 0;
+    const bool more = !active.empty() && RunActive();
+    const bool fired = timers.RunUntil(now) > 0;
+    const bool arrived = link.Poll(*this, kPacketsPerPoll, now) > 0;
     if (!more && !fired && !arrived) return;
+    if (active.empty() && NextDue() > now) return;
   }
 }
 

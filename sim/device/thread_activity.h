@@ -17,7 +17,7 @@ class ThreadActivity {
  public:
   void NoteProductive() {
     const uint64_t self = ThisThread();
-    const int64_t now = WallClock::MonotonicNanoseconds();
+    const int64_t now = WallClock::CoarseNanoseconds();
     for (Entry& entry : busy_) {
       if (entry.thread == self) {
         entry.since_ns = now;
@@ -35,7 +35,7 @@ class ThreadActivity {
   // Whether a thread other than those that were noted as idle may be at work.
   bool AnyBusy() {
     if (busy_.empty()) return false;
-    const int64_t oldest = WallClock::MonotonicNanoseconds() - kPatienceNs;
+    const int64_t oldest = WallClock::CoarseNanoseconds() - kPatienceNs;
     std::erase_if(busy_, [oldest](const Entry& entry) { return entry.since_ns < oldest; });
     return !busy_.empty();
   }

@@ -61,6 +61,13 @@ class WallClock final : public Clock {
     return int64_t{now.tv_sec} * 1'000'000'000 + now.tv_nsec;
   }
 
+  // The same to within a few milliseconds, for a fraction of the cost.
+  static int64_t CoarseNanoseconds() {
+    timespec now;
+    clock_gettime(CLOCK_MONOTONIC_COARSE, &now);
+    return int64_t{now.tv_sec} * 1'000'000'000 + now.tv_nsec;
+  }
+
  private:
   const int64_t epoch_ns_;
 };

@@ -7,6 +7,8 @@ namespace simhca {
 PcieLink::PcieLink(const Config& config)
     : config_(config),
       request_time_(TransferTime(kRequestOverhead, config.bits_per_second)),
+      longest_wait_(request_time_ +
+                    TransferTime(config.max_payload + kRequestOverhead, config.bits_per_second)),
       upstream_(request_time_),
       downstream_(TransferTime(kCompletionOverhead, config.bits_per_second)),
       requests_(config.outstanding_reads) {}
@@ -30,7 +32,8 @@ PcieLink::ReadTimes PcieLink::ReadWithHead(Time at, uint32_t bytes, uint32_t hea
     ++counters_.read_requests;
     Count(counters_.upstream, 0, 1, kRequestOverhead);
     Count(counters_.downstream, size, completions, kCompletionOverhead);
-    const Time sent = upstream_.Reserve(requests_.Take(at), request_time_);
+    const Time wanted = requests_.Take(at);
+    const Time sent = std::min(upstream_.Reserve(wanted, request_time_), wanted + longest_wait_);
     const Duration service = TlpsTime(size, completions, kCompletionOverhead);
     const Time done = downstream_.Reserve(sent + config_.read_latency, service);
     requests_.Release(done);

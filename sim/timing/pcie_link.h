@@ -92,6 +92,9 @@ class PcieLink {
 
   const Config config_;
   const Duration request_time_;  // one read request on the link
+  // Requests take turns with writes: one waits for the TLP that is being sent, not for all that
+  // are queued.
+  const Duration longest_wait_;
   GapTimeline upstream_;
   GapTimeline downstream_;
   ServerPool requests_;

@@ -244,6 +244,17 @@ scribbled() {
   cat "$work"/*.log
 }
 
+ends_with_its_last_thread() {
+  local clock output
+  for clock in wall virtual; do
+    own_fabric
+    output=$(SIMHCA_CLOCK=$clock preloaded timeout -s KILL 20 "$root/tests/clients/last_thread" 2>&1) ||
+      fail "clock $clock: exit $?: $output"
+    [[ $output == "worker done" ]] || fail "clock $clock: $output"
+  done
+}
+
+run_case EndsWithItsLastThread ends_with_its_last_thread
 run_case KilledProcessesLeaveWhatCleanRemoves killed_processes_leave_what_clean_removes
 run_case NextStartReclaimsWhatKilledProcessesLeft next_start_reclaims_what_killed_processes_left
 run_case KilledPairLeavesNothingForLong killed_pair_leaves_nothing_for_long

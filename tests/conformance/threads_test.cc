@@ -303,6 +303,50 @@ TEST_F(EightThreads, OnOneSrqAndFourCqsLoseAndRepeatNothing) {
 // Hardware's library would follow pointers into what has just been freed.
 class SimulatorOnlyThreads : public SrqTest {};
 
+TEST_F(SimulatorOnlyThreads, ClosingAContextUnderTheHandsOfOthersIsSafe) {
+  Rule("LIFE-11");
+  for (int round = 0; round < 20; ++round) {
+    ibv_context* context = ibv_open_device(device_.context()->device);
+    ASSERT_NE(nullptr, context);
+    ibv_pd* pd = ibv_alloc_pd(context);
+    ibv_cq* cq = ibv_create_cq(context, 256, nullptr, nullptr, 0);
+    ibv_qp_init_attr init{};
+    init.send_cq = init.recv_cq = cq;
+    init.cap = {64, 64, 1, 1, 0};
+    init.qp_type = IBV_QPT_RC;
+    ibv_qp* qp = ibv_create_qp(pd, &init);
+    ASSERT_NE(nullptr, qp);
+    ibv_qp_attr attr{};
+    attr.qp_state = IBV_QPS_INIT;
+    attr.port_num = 1;
+    ASSERT_EQ(0,
+              ibv_modify_qp(qp, &attr,
+                            IBV_QP_STATE | IBV_QP_PKEY_INDEX | IBV_QP_PORT | IBV_QP_ACCESS_FLAGS));
+    for (uint64_t id = 0; id < 60; ++id) {
+      ibv_recv_wr wr{};
+      ibv_recv_wr* bad;
+      wr.wr_id = id;
+      ASSERT_EQ(0, ibv_post_recv(qp, &wr, &bad));
+    }
+    std::atomic<bool> stop{false};
+    std::atomic<int> polls{0};
+    std::thread poller([&] {
+      ibv_wc wc;
+      while (!stop) {
+        ibv_poll_cq(cq, 1, &wc);
+        ++polls;
+      }
+    });
+    attr.qp_state = IBV_QPS_ERR;
+    EXPECT_EQ(0, ibv_modify_qp(qp, &attr, IBV_QP_STATE));
+    while (polls < 10) std::this_thread::yield();
+    EXPECT_EQ(0, ibv_close_device(context));
+    for (polls = 0; polls < 10;) std::this_thread::yield();
+    stop = true;
+    poller.join();
+  }
+}
+
 TEST_F(SimulatorOnlyThreads, DestructionUnderTheHandsOfOthersIsSafe) {
   Rule("LIFE-11");
   constexpr int kRounds = 40;

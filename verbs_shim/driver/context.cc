@@ -6,9 +6,11 @@
 #include <time.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <cstring>
 #include <memory>
+#include <vector>
 
 #include "sim/timing/time.h"
 #include "verbs_shim/driver/channel.h"
@@ -89,9 +91,13 @@ void FillOperations(verbs_context* verbs) {
   verbs->context.abi_compat = __VERBS_ABI_IS_EXTENDED;
 }
 
-// Ends the life of what the application has left behind: the device has already freed it.
+// Ends the life of what the application has left behind: the device has already freed it.  CQs go
+// first: who polls one that is gone looks at no queue any more.
 void BuryObjectsOf(Context* context) {
-  for (const ObjectRegistry::Found& found : Objects().ObjectsOf(context)) {
+  std::vector<ObjectRegistry::Found> left = Objects().ObjectsOf(context);
+  std::stable_partition(left.begin(), left.end(),
+                        [](const ObjectRegistry::Found& found) { return found.kind == Kind::kCq; });
+  for (const ObjectRegistry::Found& found : left) {
     switch (found.kind) {
       case Kind::kPd:
         Retire(static_cast<Pd*>(found.object));

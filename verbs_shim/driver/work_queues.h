@@ -38,7 +38,7 @@ struct SendQueue {
   }
 
   void Free() {
-    max_wr = 0;
+    max_wr = blocks = 0;
     memory = RingMemory();
     slots.reset();
   }
@@ -72,7 +72,7 @@ struct ReceiveQueue {
   }
 
   void Free() {
-    max_wr = 0;
+    max_wr = entries = 0;
     memory = RingMemory();
     wr_ids.reset();
   }
