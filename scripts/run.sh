@@ -22,11 +22,14 @@ exit status and the signals it gets are its own.  Builds the simulator first if 
                   each once, lose=N several times; ranges: docs/errors.md
   --seed S        seed of everything random, 0 to 2^64 - 1, decimal or 0x... (default 1); the same
                   seed gives the same faults
+  --timeline FILE a trace of what the modelled devices do, for ui.perfetto.dev or chrome://tracing
+                  (with --clock virtual)
   --log L         off, error, warn, info or debug (default error)
   --config C      build to use: ${configs// /, } (default opt)
 
 Environment: SIMHCA_PROFILE, SIMHCA_DEVICES, SIMHCA_DEVICE (a list: D=P,D=P), SIMHCA_CLOCK,
-SIMHCA_ROUTE, SIMHCA_FABRIC, SIMHCA_FAULTS, SIMHCA_SEED and SIMHCA_LOG mean the same as the options.
+SIMHCA_ROUTE, SIMHCA_FABRIC, SIMHCA_FAULTS, SIMHCA_SEED, SIMHCA_TIMELINE and SIMHCA_LOG mean the same
+as the options.
   SIMHCA_STATS=1      CMD's device counters on its standard error when it ends
   SIMHCA_FORM=dropin  use the stand-in libibverbs.so.1 even where the real one is installed
 
@@ -60,6 +63,16 @@ check_profile() {
   die "$1: '$profile' is neither the path of a .toml file nor one of: $names"
 }
 
+# check_timeline: a trace has to be of the model, and writable.
+check_timeline() {
+  [[ -n ${SIMHCA_TIMELINE-} ]] || return 0
+  [[ ${SIMHCA_CLOCK-} == virtual ]] ||
+    die "--timeline: only the virtual clock has a model whose times could be shown: add --clock virtual"
+  [[ $SIMHCA_TIMELINE == /* ]] || SIMHCA_TIMELINE=$PWD/$SIMHCA_TIMELINE
+  [[ ! -d $SIMHCA_TIMELINE && -w ${SIMHCA_TIMELINE%/*}/ ]] || die "--timeline: cannot write '$SIMHCA_TIMELINE'"
+  export SIMHCA_TIMELINE
+}
+
 check_settings() {
   local profile
   if [[ -n ${SIMHCA_PROFILE-} ]]; then
@@ -82,6 +95,7 @@ check_settings() {
     export SIMHCA_DEVICE=$list
   fi
   [[ -z ${SIMHCA_CLOCK-} ]] || one_of --clock "$SIMHCA_CLOCK" wall virtual
+  check_timeline
   [[ -z ${SIMHCA_LOG-} ]] || one_of --log "$SIMHCA_LOG" off error warn info debug
   export SIMHCA_ROUTE=${SIMHCA_ROUTE:-sim}
   if [[ ! $SIMHCA_ROUTE =~ ^(sim|hw)(:[A-Za-z0-9_.-]+)?(,(sim|hw)(:[A-Za-z0-9_.-]+)?)*$ ]]; then
@@ -276,6 +290,7 @@ run_main() {
       --fabric | --fabric=*) take_option "$@"; export SIMHCA_FABRIC=$value ;;
       --faults | --faults=*) take_option "$@"; export SIMHCA_FAULTS=$value ;;
       --seed | --seed=*) take_option "$@"; export SIMHCA_SEED=$value ;;
+      --timeline | --timeline=*) take_option "$@"; export SIMHCA_TIMELINE=$value ;;
       --log | --log=*) take_option "$@"; export SIMHCA_LOG=$value ;;
       --config | --config=*) take_option "$@"; config=$value ;;
       -*) die "run: unknown option '$1' (./simhca run --help lists them)" ;;

@@ -96,7 +96,9 @@ class Bench {
   bool Until(uint64_t count) {
     while (done_ < count) {
       bool worked = false;
-      for (auto& sender : senders_) worked |= ServeSender(*sender);
+      simulation_.ForEachDelivery([&](size_t device) {
+        if (device != 0) worked |= ServeSender(*senders_[device - 1]);
+      });
       if (!reads()) worked |= ServeReceiver();
       if (!failure_.empty()) return false;
       if (!worked && !Wait()) return false;
@@ -185,10 +187,10 @@ class Bench {
 
   ScenarioResult Stuck() {
     if (!failure_.empty()) return Failed(failure_);
-    return Failed("nothing is due any more after " + std::to_string(done_) + " messages: " +
-                  std::to_string(scenario_.qps * scenario_.senders) +
-                  " queue pairs wait, and the receiver has " +
-                  std::to_string(receiver_->posted()) + " receives posted");
+    return Failed("nothing is due any more after " + std::to_string(done_) +
+                  " messages: " + std::to_string(scenario_.qps * scenario_.senders) +
+                  " queue pairs wait, and the receiver has " + std::to_string(receiver_->posted()) +
+                  " receives posted");
   }
 
   const Scenario& scenario_;

@@ -1,6 +1,9 @@
 #include "sim/device/device_model.h"
 
 #include <algorithm>
+#include <array>
+#include <string>
+#include <string_view>
 
 #include "sim/transport/queue_pair.h"
 
@@ -11,6 +14,38 @@ constexpr uint32_t kCqeBytes = 64;
 constexpr uint32_t kEqeBytes = 64;
 constexpr uint32_t kSendWqeBytes = 64;
 constexpr uint32_t kPacketsAlone = 4;  // in one turn, when nobody waits for one
+
+// Of the trace: one for each resource.
+enum Track : uint32_t {
+  kTransmitter,
+  kReceiver,
+  kReceiveWqes,
+  kPayload,
+  kCompletions,
+  kEvents,
+};
+constexpr std::array<std::string_view, 6> kTrackNames = {
+    "transmitter",     "receiver",    "receive WQE fetch",
+    "payload to host", "completions", "asynchronous events"};
+
+std::string_view NameOf(mlx5::EventType type) {
+  switch (type) {
+    case mlx5::EventType::kCompletion:
+      return "completion event";
+    case mlx5::EventType::kSrqLimit:
+      return "SRQ limit reached";
+    case mlx5::EventType::kSrqLastWqe:
+      return "last WQE reached";
+    case mlx5::EventType::kSrqCatastrophic:
+      return "SRQ error";
+    case mlx5::EventType::kCqError:
+      return "CQ error";
+    case mlx5::EventType::kPortChange:
+      return "port change";
+    default:
+      return "event";
+  }
+}
 
 PcieLink::Config PcieOf(const DeviceProfile::Costs& costs) {
   return {.bits_per_second = costs.pcie_bits_per_second,
@@ -23,8 +58,9 @@ PcieLink::Config PcieOf(const DeviceProfile::Costs& costs) {
 }
 }  // namespace
 
-DeviceModel::DeviceModel(const DeviceProfile& profile, Services& services)
-    : costs_(profile.costs),
+DeviceModel::DeviceModel(const DeviceProfile& profile, uint16_t port, Services& services)
+    : port_(port),
+      costs_(profile.costs),
       services_(services),
       pcie_(PcieOf(costs_)),
       misses_(costs_.cache_misses_in_flight, costs_.cache_miss),
@@ -35,7 +71,17 @@ DeviceModel::DeviceModel(const DeviceProfile& profile, Services& services)
       transmitter_free_(Timer::Calling<&DeviceModel::OnTransmitterFree>(this)),
       random_state_(0x5a48),
       next_completion_(Timer::Calling<&DeviceModel::DeliverCompletions>(this)),
-      next_event_(Timer::Calling<&DeviceModel::PublishEvents>(this)) {}
+      next_event_(Timer::Calling<&DeviceModel::PublishEvents>(this)) {
+  NameTracks();
+}
+
+void DeviceModel::NameTracks() {
+  if (!services_.trace.open()) return;
+  services_.trace.NameDevice(port_, "simhca" + std::to_string(port_));
+  for (uint32_t track = 0; track < kTrackNames.size(); ++track) {
+    services_.trace.NameTrack(port_, track, kTrackNames[track]);
+  }
+}
 
 DeviceModel::~DeviceModel() {
   services_.timers.Cancel(transmitter_free_);
@@ -126,6 +172,7 @@ Time DeviceModel::Depart(QueuePair& qp, uint32_t bytes, uint32_t gathered) {
   }
   const Time start = std::max(now, transmitter_.Reserve(now, service) - service);
   qp.timing()->last_departure = start;
+  services_.trace.Slice(port_, kTransmitter, "packet", start, start + service);
   return std::max(start, at_hand) + costs_.packet_processing;
 }
 
@@ -162,6 +209,7 @@ Time DeviceModel::ReadyFor(QueuePair& qp, const InboundPacket& packet, uint32_t 
       if (!at_hand && !IsFirst(operation)) service += costs_.active_wqe_reload;
     }
     const Time start = receiver_.Reserve(now, service) - service;
+    services_.trace.Slice(port_, kReceiver, "packet", start, start + service);
     timing.receives_from = std::max(timing.receives_from, LoadContexts(qp, start));
   }
   if (timing.receives_from <= now) timing.receives_from = qp.Prepare(packet, now);
@@ -171,13 +219,27 @@ Time DeviceModel::ReadyFor(QueuePair& qp, const InboundPacket& packet, uint32_t 
 Time DeviceModel::FetchReceiveWqe(QueuePair& qp, const ReceiveWqe& wqe) {
   ReceiveFetcher& fetcher =
       qp.config().srq != nullptr ? *qp.config().srq->fetcher() : qp.timing()->receive_fetcher;
-  return fetcher.Claim(services_.Now(), wqe.follows_neighbour, pcie_);
+  const Time now = services_.Now();
+  const Time ready = fetcher.Claim(now, wqe.follows_neighbour, pcie_);
+  if (services_.trace.open()) {
+    if (ready > now) services_.trace.Slice(port_, kReceiveWqes, "wait for WQE", now, ready);
+    if (const SharedReceiveQueue* srq = qp.config().srq) TraceFill(*srq);
+  }
+  return ready;
+}
+
+void DeviceModel::TraceFill(const SharedReceiveQueue& srq) {
+  const std::string name = "SRQ " + std::to_string(srq.number());
+  services_.trace.Count(port_, name + " fill", services_.Now(), srq.fill());
+  services_.trace.Count(port_, name + " limit", services_.Now(), srq.limit());
 }
 
 void DeviceModel::Place(uint32_t bytes, uint32_t pieces) {
+  const Time now = services_.Now();
   const uint32_t piece = bytes / pieces;
-  for (uint32_t i = 1; i < pieces; ++i) pcie_.Write(services_.Now(), piece);
-  pcie_.Write(services_.Now(), bytes - piece * (pieces - 1));
+  for (uint32_t i = 1; i < pieces; ++i) pcie_.Write(now, piece);
+  const Time visible = pcie_.Write(now, bytes - piece * (pieces - 1));
+  services_.trace.Slice(port_, kPayload, "payload", now, visible);
 }
 
 void DeviceModel::DelayAnswer(QueuePair& qp) {
@@ -190,11 +252,16 @@ void DeviceModel::DelayAnswer(QueuePair& qp) {
 
 void DeviceModel::Complete(QueuePair& qp, CompletionQueue& cq, const Completion& completion) {
   const Time visible = pcie_.Write(services_.Now() + costs_.cqe_write, kCqeBytes);
+  services_.trace.Slice(port_, kCompletions, "completion", services_.Now(), visible);
   completions_.push_back({visible, &qp, &cq, completion});
   if (!next_completion_.armed()) services_.timers.Schedule(next_completion_, visible);
 }
 
 void DeviceModel::DeliverCompletions(Time now) {
+  if (announces_delivery_) {
+    announces_delivery_ = false;
+    services_.delivered.push_back(port_);
+  }
   while (!completions_.empty() && completions_.front().visible <= now) {
     // A completion that finds no room may flush its queue pair, which adds more of them.
     const PendingCompletion next = completions_.front();
@@ -217,6 +284,7 @@ void DeviceModel::PublishEvents(Time now) {
     const PendingEvent next = events_.front();
     events_.pop_front();
     ++services_.visible;
+    services_.trace.Instant(port_, kEvents, NameOf(next.event.type), services_.Now());
     next.ring->Publish(next.event);
   }
   if (!events_.empty()) services_.timers.Schedule(next_event_, events_.front().visible);

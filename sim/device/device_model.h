@@ -8,6 +8,7 @@
 
 #include "sim/profiles/profile.h"
 #include "sim/queues/event_ring.h"
+#include "sim/queues/shared_receive_queue.h"
 #include "sim/timing/context_cache.h"
 #include "sim/timing/event_queue.h"
 #include "sim/timing/pcie_link.h"
@@ -50,10 +51,12 @@ inline LinkModel WireOf(const DeviceProfile::Costs& costs) {
 class DeviceModel final : public DeviceTiming, public EventPath {
  public:
   // All outlive the model.
-  DeviceModel(const DeviceProfile& profile, Services& services);
+  DeviceModel(const DeviceProfile& profile, uint16_t port, Services& services);
   ~DeviceModel() override;
 
   DeviceModelStats stats() const;
+  // Lists this device among services.delivered at its next completion.
+  void AnnounceDelivery() { announces_delivery_ = true; }
 
   // DeviceTiming:
   ReceiveFetcher::Config FetcherFor(uint32_t stride) const override {
@@ -89,6 +92,8 @@ class DeviceModel final : public DeviceTiming, public EventPath {
     mlx5::Eqe event;
   };
 
+  void NameTracks();
+  void TraceFill(const SharedReceiveQueue& srq);
   Duration WireTime(uint32_t bytes) const;
   // When the contexts that `qp` needs to receive are on the chip.
   Time LoadContexts(const QueuePair& qp, Time at);
@@ -97,6 +102,8 @@ class DeviceModel final : public DeviceTiming, public EventPath {
   void PublishEvents(Time now);
   uint64_t Random();
 
+  const uint16_t port_;
+  bool announces_delivery_ = true;
   const DeviceProfile::Costs& costs_;
   Services& services_;
   PcieLink pcie_;

@@ -14,6 +14,7 @@ class EngineImpl final : public Engine, private ControlHandler {
  public:
   EngineImpl(const EngineOptions& options, std::unique_ptr<Fabric> fabric)
       : progress_(std::move(fabric), options.clock) {
+    if (!options.timeline.empty()) timeline_error_ = progress_.trace.Open(options.timeline);
     uint16_t port = 0;
     for (const DeviceProfile& profile : options.devices) {
       devices_.push_back(std::make_unique<Hca>(profile, port++, progress_));
@@ -25,6 +26,8 @@ class EngineImpl final : public Engine, private ControlHandler {
 
   ~EngineImpl() override { progress_.StopThread(); }
 
+  int timeline_error() const { return timeline_error_; }
+
   size_t device_count() const override { return devices_.size(); }
   Device& device(size_t index) override { return *devices_[index]; }
 
@@ -34,9 +37,13 @@ class EngineImpl final : public Engine, private ControlHandler {
     progress_.ReportTrouble();
     const Progress::Hold hold(progress_);
     progress_.fabric.Leave();
+    progress_.trace.Close();
   }
 
-  void Abandon() override { progress_.Abandon(); }
+  void Abandon() override {
+    progress_.trace.Abandon();
+    progress_.Abandon();
+  }
 
   std::string CounterReport() const override {
     std::string report;
@@ -59,6 +66,7 @@ class EngineImpl final : public Engine, private ControlHandler {
     for (const std::unique_ptr<Hca>& device : devices_) device->FollowPort();
   }
 
+  int timeline_error_ = 0;
   Progress progress_;
   std::vector<std::unique_ptr<Hca>> devices_;
 };
@@ -77,7 +85,12 @@ int Engine::Start(const EngineOptions& options, std::unique_ptr<Engine>* engine,
   }
   std::unique_ptr<Fabric> fabric;
   if (const int code = Fabric::Join(join, &fabric, error)) return code;
-  *engine = std::make_unique<EngineImpl>(options, std::move(fabric));
+  auto made = std::make_unique<EngineImpl>(options, std::move(fabric));
+  if (const int code = made->timeline_error()) {
+    *error = "timeline '" + options.timeline + "' cannot be written";
+    return code;
+  }
+  *engine = std::move(made);
   return 0;
 }
 

@@ -19,6 +19,8 @@ struct EngineOptions {
   ClockMode clock = ClockMode::kWall;
   FaultPlan faults;   // of packets that arrive at this process
   uint64_t seed = 1;  // of everything that is drawn
+  // File for a trace of what the devices do, under virtual time; empty: none.
+  std::string timeline;
   bool background_thread = true;
   // Take messages for the log; may be empty.
   std::function<void(const std::string&)> warn;

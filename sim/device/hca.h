@@ -63,7 +63,7 @@ class Hca final : public Device {
   Time Now() override { return progress_.Now(); }
 
   // What the model has counted; null without one.
-  const DeviceModel* model() const { return model_.get(); }
+  DeviceModel* model() const { return model_.get(); }
 
   // ---- Control, in hca_control.cc.  Under the engine's lock. ----
 

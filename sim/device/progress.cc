@@ -5,6 +5,7 @@
 #include <time.h>
 
 #include <algorithm>
+#include <utility>
 
 #include "sim/transport/queue_pair.h"
 #include "sim/wire/headers.h"
@@ -272,21 +273,27 @@ QueuePair* Progress::Receiver(const PacketAddress& address, const std::byte* byt
 
 Time Progress::ReadyFor(const PacketAddress& address, const std::byte* bytes, uint32_t length,
                         Time now, bool first_offer) {
-  InboundPacket packet;
-  QueuePair* qp = Receiver(address, bytes, length, &packet);
-  return qp != nullptr ? qp->ReadyFor(packet, length, now, first_offer) : now;
+  offered_to_ = Receiver(address, bytes, length, &offered_);
+  offered_bytes_ = bytes;
+  return offered_to_ != nullptr ? offered_to_->ReadyFor(offered_, length, now, first_offer) : now;
 }
 
 void Progress::OnPacket(const PacketAddress& address, const std::byte* bytes, uint32_t length) {
   counters.Add(Counter::kPacketsReceived);
-  InboundPacket packet;
-  QueuePair* qp = Receiver(address, bytes, length, &packet);
+  InboundPacket taken;
+  const InboundPacket* packet = &offered_;
+  QueuePair* qp = offered_to_;
+  // A packet is given right after it was offered and found ready, if it was offered at all.
+  if (std::exchange(offered_bytes_, nullptr) != bytes) {
+    packet = &taken;
+    qp = Receiver(address, bytes, length, &taken);
+  }
   if (qp == nullptr) {
     counters.Add(Counter::kDropped);
     return;
   }
-  counters.Add(Counter::kBytesReceived, packet.payload_bytes);
-  qp->OnPacket(packet);
+  counters.Add(Counter::kBytesReceived, packet->payload_bytes);
+  qp->OnPacket(*packet);
 }
 
 // ---- Virtual time ----

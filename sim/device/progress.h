@@ -152,6 +152,10 @@ class Progress final : public Services, private PacketHandler {
   const std::atomic<uint32_t>& control_bell_;
   uint32_t bell_heard_;
   ControlHandler* control_handler_ = nullptr;
+  // The packet that was offered last, taken apart.
+  InboundPacket offered_;
+  QueuePair* offered_to_ = nullptr;
+  const std::byte* offered_bytes_ = nullptr;
   uint32_t armed_queues_ = 0;
   uint32_t steps_ = 0;
   uint32_t idle_polls_ = 0;  // in a row

@@ -32,9 +32,21 @@ class Simulation {
   // The same, at most to `end`; the clock then stands at `end` if nothing could be seen before.
   void AdvanceTo(Time end) { progress_.AdvanceToNextVisible(end); }
 
+  // Calls `serve(index)` for each device that has delivered completions since the last call.
+  template <typename Serve>
+  void ForEachDelivery(Serve serve) {
+    delivered_.swap(progress_.delivered);
+    for (const uint16_t port : delivered_) {
+      devices_[port]->model()->AnnounceDelivery();
+      serve(size_t{port});
+    }
+    delivered_.clear();
+  }
+
   CounterSet& counters() { return progress_.counters; }
 
  private:
+  std::vector<uint16_t> delivered_;
   Progress progress_;
   std::vector<std::unique_ptr<Hca>> devices_;
 };

@@ -4,12 +4,14 @@
 #include <bitset>
 #include <cstddef>
 #include <cstdint>
+#include <vector>
 
 #include "sim/fabric/counters.h"
 #include "sim/fabric/fabric.h"
 #include "sim/fabric/link.h"
 #include "sim/timing/event_queue.h"
 #include "sim/timing/time.h"
+#include "sim/timing/trace_writer.h"
 
 namespace simhca {
 
@@ -51,10 +53,15 @@ class Services {
   EventQueue timers;
   // Completions and asynchronous events that the program can now see, ever.
   uint64_t visible = 0;
+  // Ports of devices whose completions have become visible, each once until somebody clears the
+  // list and tells the device's model: for simulations of many devices.
+  std::vector<uint16_t> delivered;
   // Ports of the fabric that are down: their packets are neither sent nor accepted.
   std::bitset<kMaxFabricPorts> ports_down;
   ActiveList active;
   CounterSet counters;
+  // Where the device models write what they do, if it is open.
+  TraceWriter trace;
 };
 
 }  // namespace simhca

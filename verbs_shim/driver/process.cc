@@ -71,6 +71,12 @@ std::string Process::ReadSettings() {
     if (!error.empty()) return Format("SIMHCA_FAULTS: {}", error);
   }
   if (const char* fabric = Setting("SIMHCA_FABRIC")) options_.fabric = fabric;
+  if (const char* timeline = Setting("SIMHCA_TIMELINE")) {
+    if (options_.clock != ClockMode::kVirtual) {
+      return "SIMHCA_TIMELINE: only the clock virtual has a model whose times could be shown";
+    }
+    options_.timeline = timeline;
+  }
   const char* stats = Setting("SIMHCA_STATS");
   report_counters_ = stats != nullptr && std::strcmp(stats, "0") != 0;
 
