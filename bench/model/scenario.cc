@@ -12,6 +12,9 @@ namespace simhca::bench {
 
 namespace {
 
+// Longer than the longest RNR timer.  Retries without end keep a simulation that stands still busy.
+constexpr Duration kPatience = 2 * kSecond;
+
 uint8_t MtuCode(uint32_t bytes) { return static_cast<uint8_t>(std::bit_width(bytes) - 8); }
 
 // The programs of a scenario: one receiver and its senders.
@@ -32,6 +35,9 @@ class Bench {
     for (auto& sender : senders_) {
       for (uint32_t qp = 0; qp < scenario_.qps; ++qp) Post(*sender, qp, scenario_.outstanding);
     }
+    if (scenario_.both_ways) {
+      for (uint32_t qp = 0; qp < all_qps(); ++qp) PostBack(qp, scenario_.outstanding);
+    }
     if (!Until(1)) return Stuck();
     result_.latency = simulation_.Now() - start;
     if (!Until(scenario_.warm_up)) return Stuck();
@@ -42,6 +48,7 @@ class Bench {
 
  private:
   bool reads() const { return scenario_.operation == Scenario::Operation::kRead; }
+  uint32_t all_qps() const { return scenario_.qps * scenario_.senders; }
 
   void MakeEndpoints() {
     Endpoint::Options options;
@@ -54,7 +61,7 @@ class Bench {
     for (uint32_t i = 1; i <= scenario_.senders; ++i) {
       senders_.push_back(std::make_unique<Endpoint>(simulation_.device(i), options));
     }
-    options.qps = scenario_.qps * scenario_.senders;
+    options.qps = all_qps();
     options.srq = scenario_.srq;
     options.list_order = scenario_.list_order;
     options.receives = scenario_.receives;
@@ -62,7 +69,7 @@ class Bench {
                                   ? scenario_.receive_entries
                                   : std::bit_ceil(2 * scenario_.receives);
     options.segments = scenario_.segments;
-    options.sends = 1;
+    options.sends = scenario_.both_ways ? scenario_.outstanding : 1;
     options.min_rnr_timer = static_cast<uint8_t>(scenario_.min_rnr_timer);
     receiver_ = std::make_unique<Endpoint>(simulation_.device(0), options);
   }
@@ -86,9 +93,13 @@ class Bench {
     }
   }
 
+  void PostBack(uint32_t qp, uint32_t count) {
+    receiver_->PostReads(qp, count, *senders_[qp / scenario_.qps]);
+  }
+
   void PostAllReceives() {
     if (reads()) return;
-    const uint32_t queues = scenario_.srq ? 1 : scenario_.qps * scenario_.senders;
+    const uint32_t queues = scenario_.srq ? 1 : all_qps();
     for (uint32_t qp = 0; qp < queues; ++qp) receiver_->PostReceives(qp, scenario_.receives);
   }
 
@@ -97,7 +108,7 @@ class Bench {
     while (done_ < count) {
       bool worked = false;
       for (auto& sender : senders_) worked |= ServeSender(*sender);
-      if (!reads()) worked |= ServeReceiver();
+      worked |= reads() ? ServeReadsBack() : ServeReceiver();
       if (!failure_.empty()) return false;
       if (!worked && !Wait()) return false;
     }
@@ -106,7 +117,9 @@ class Bench {
 
   // Until something can be seen, or it is time to refill.
   bool Wait() {
-    if (refill_at_ == kNever) return simulation_.Advance();
+    if (refill_at_ == kNever) {
+      return simulation_.AdvanceTo(SaturatingAdd(simulation_.Now(), kPatience));
+    }
     if (simulation_.Now() >= refill_at_) {
       refill_at_ = kNever;
       receiver_->PostReceives(0, scenario_.receives);
@@ -123,8 +136,20 @@ class Bench {
     while (sender.PollSend(&polled)) {
       worked = true;
       if (polled.error) failure_ = "a message has failed";
-      if (reads()) ++done_;
+      if (reads() && !scenario_.both_ways) ++done_;
       Post(sender, polled.qp, 1);
+    }
+    return worked;
+  }
+
+  bool ServeReadsBack() {
+    bool worked = false;
+    Endpoint::Polled polled;
+    while (receiver_->PollSend(&polled)) {
+      worked = true;
+      if (polled.error) failure_ = "a message has failed";
+      ++done_;
+      PostBack(polled.qp, 1);
     }
     return worked;
   }
@@ -185,10 +210,13 @@ class Bench {
 
   ScenarioResult Stuck() {
     if (!failure_.empty()) return Failed(failure_);
-    return Failed("nothing is due any more after " + std::to_string(done_) + " messages: " +
-                  std::to_string(scenario_.qps * scenario_.senders) +
-                  " queue pairs wait, and the receiver has " +
-                  std::to_string(receiver_->posted()) + " receives posted");
+    const bool sends = !reads();
+    return Failed("nothing has completed for " + std::to_string(kPatience / kSecond) +
+                  " s of simulated time, after " + std::to_string(done_) +
+                  " messages: " + std::to_string(all_qps()) + " queue pairs wait" +
+                  (sends ? ", and the receiver has " + std::to_string(receiver_->posted()) +
+                               " receives posted"
+                         : ""));
   }
 
   const Scenario& scenario_;

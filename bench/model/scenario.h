@@ -15,6 +15,8 @@ struct Scenario {
 
   DeviceProfile profile;   // of both sides
   Operation operation = Operation::kSend;
+  // READs: the receiver makes as many from the senders, and its own alone count.
+  bool both_ways = false;
   bool srq = false;
   SrqListOrder list_order = SrqListOrder::kContiguous;
   uint32_t senders = 1;            // devices; each has `qps` queue pairs to the one receiver
@@ -57,7 +59,8 @@ struct ScenarioResult {
   }
 };
 
-// Runs the scenario from nothing.  A simulation that stands still says what it waits for.
+// Runs the scenario from nothing.  A simulation that stands still, for 2 s of its time, says what
+// it waits for.
 ScenarioResult Run(const Scenario& scenario);
 
 }  // namespace simhca::bench

@@ -30,7 +30,7 @@ class Simulation {
   bool Advance() { return progress_.AdvanceToNextVisible(); }
 
   // The same, at most to `end`; the clock then stands at `end` if nothing could be seen before.
-  void AdvanceTo(Time end) { progress_.AdvanceToNextVisible(end); }
+  bool AdvanceTo(Time end) { return progress_.AdvanceToNextVisible(end); }
 
   CounterSet& counters() { return progress_.counters; }
 
