@@ -12,14 +12,56 @@ namespace simhca::bench {
 
 namespace {
 
+// Longer than the longest RNR timer.  Retries without end keep a simulation that stands still busy.
+constexpr Duration kPatience = 2 * kSecond;
+
 uint8_t MtuCode(uint32_t bytes) { return static_cast<uint8_t>(std::bit_width(bytes) - 8); }
+
+// Which queue pair of a device gets the next message.
+class QpChooser {
+ public:
+  QpChooser(const Scenario& scenario, uint32_t qps, uint64_t seed)
+      : random_(scenario.window != 0),
+        outstanding_(scenario.outstanding),
+        state_(seed),
+        under_way_(qps) {}
+
+  // At random, of those that have room.
+  uint32_t Next() {
+    uint32_t qp = 0;
+    do {
+      qp = Random() % under_way_.size();
+    } while (under_way_[qp] >= outstanding_);
+    ++under_way_[qp];
+    return qp;
+  }
+  // After a message of `qp` has completed.
+  uint32_t After(uint32_t qp) {
+    if (!random_) return qp;
+    --under_way_[qp];
+    return Next();
+  }
+
+ private:
+  // Knuth's MMIX generator: the same sequence on every machine.
+  uint32_t Random() {
+    state_ = state_ * 6364136223846793005 + 1442695040888963407;
+    return static_cast<uint32_t>(state_ >> 33);
+  }
+
+  const bool random_;
+  const uint32_t outstanding_;
+  uint64_t state_;
+  std::vector<uint32_t> under_way_;
+};
 
 // The programs of a scenario: one receiver and its senders.
 class Bench {
  public:
   explicit Bench(const Scenario& scenario)
       : scenario_(scenario),
-        simulation_(std::vector<DeviceProfile>(scenario.senders + 1, scenario.profile)) {}
+        simulation_(std::vector<DeviceProfile>(scenario.senders + 1, scenario.profile)),
+        receiver_chooser_(scenario, scenario.senders * scenario.qps, 0) {}
 
   ScenarioResult Run() {
     MakeEndpoints();
@@ -28,12 +70,7 @@ class Bench {
     }
     PostAllReceives();
     if (scenario_.watermark != 0) receiver_->ArmLimit(scenario_.watermark);
-    const Time start = simulation_.Now();
-    for (auto& sender : senders_) {
-      for (uint32_t qp = 0; qp < scenario_.qps; ++qp) Post(*sender, qp, scenario_.outstanding);
-    }
-    if (!Until(1)) return Stuck();
-    result_.latency = simulation_.Now() - start;
+    StartSenders();
     if (!Until(scenario_.warm_up)) return Stuck();
     const ScenarioResult before = Snapshot();
     if (!Until(scenario_.warm_up + scenario_.messages)) return Stuck();
@@ -42,6 +79,7 @@ class Bench {
 
  private:
   bool reads() const { return scenario_.operation == Scenario::Operation::kRead; }
+  uint32_t all_qps() const { return scenario_.qps * scenario_.senders; }
 
   void MakeEndpoints() {
     Endpoint::Options options;
@@ -54,7 +92,7 @@ class Bench {
     for (uint32_t i = 1; i <= scenario_.senders; ++i) {
       senders_.push_back(std::make_unique<Endpoint>(simulation_.device(i), options));
     }
-    options.qps = scenario_.qps * scenario_.senders;
+    options.qps = all_qps();
     options.srq = scenario_.srq;
     options.list_order = scenario_.list_order;
     options.receives = scenario_.receives;
@@ -62,7 +100,7 @@ class Bench {
                                   ? scenario_.receive_entries
                                   : std::bit_ceil(2 * scenario_.receives);
     options.segments = scenario_.segments;
-    options.sends = 1;
+    options.sends = scenario_.both_ways ? scenario_.outstanding : 1;
     options.min_rnr_timer = static_cast<uint8_t>(scenario_.min_rnr_timer);
     receiver_ = std::make_unique<Endpoint>(simulation_.device(0), options);
   }
@@ -78,7 +116,24 @@ class Bench {
     return 0;
   }
 
-  void Post(Endpoint& sender, uint32_t qp, uint32_t count) {
+  void StartSenders() {
+    for (uint32_t i = 0; i < scenario_.senders; ++i) {
+      choosers_.emplace_back(scenario_, scenario_.qps, i + 1);
+      if (scenario_.window == 0) {
+        for (uint32_t qp = 0; qp < scenario_.qps; ++qp) Post(i, qp, scenario_.outstanding);
+      }
+      for (uint32_t n = 0; n < scenario_.window; ++n) Post(i, choosers_[i].Next(), 1);
+    }
+    if (!scenario_.both_ways) return;
+    if (scenario_.window == 0) {
+      for (uint32_t qp = 0; qp < all_qps(); ++qp) PostBack(qp, scenario_.outstanding);
+    }
+    for (uint32_t n = 0; n < scenario_.window; ++n) PostBack(receiver_chooser_.Next(), 1);
+  }
+
+  void Post(uint32_t index, uint32_t qp, uint32_t count) {
+    Endpoint& sender = *senders_[index];
+    posted_last_ = simulation_.Now();
     if (reads()) {
       sender.PostReads(qp, count, *receiver_);
     } else {
@@ -86,9 +141,13 @@ class Bench {
     }
   }
 
+  void PostBack(uint32_t qp, uint32_t count) {
+    receiver_->PostReads(qp, count, *senders_[qp / scenario_.qps]);
+  }
+
   void PostAllReceives() {
     if (reads()) return;
-    const uint32_t queues = scenario_.srq ? 1 : scenario_.qps * scenario_.senders;
+    const uint32_t queues = scenario_.srq ? 1 : all_qps();
     for (uint32_t qp = 0; qp < queues; ++qp) receiver_->PostReceives(qp, scenario_.receives);
   }
 
@@ -97,9 +156,9 @@ class Bench {
     while (done_ < count) {
       bool worked = false;
       simulation_.ForEachDelivery([&](size_t device) {
-        if (device != 0) worked |= ServeSender(*senders_[device - 1]);
+        if (device != 0) worked |= ServeSender(static_cast<uint32_t>(device - 1));
       });
-      if (!reads()) worked |= ServeReceiver();
+      worked |= reads() ? ServeReadsBack() : ServeReceiver();
       if (!failure_.empty()) return false;
       if (!worked && !Wait()) return false;
     }
@@ -108,7 +167,9 @@ class Bench {
 
   // Until something can be seen, or it is time to refill.
   bool Wait() {
-    if (refill_at_ == kNever) return simulation_.Advance();
+    if (refill_at_ == kNever) {
+      return simulation_.AdvanceTo(SaturatingAdd(simulation_.Now(), kPatience));
+    }
     if (simulation_.Now() >= refill_at_) {
       refill_at_ = kNever;
       receiver_->PostReceives(0, scenario_.receives);
@@ -119,14 +180,32 @@ class Bench {
     return true;
   }
 
-  bool ServeSender(Endpoint& sender) {
+  bool ServeSender(uint32_t index) {
+    Endpoint& sender = *senders_[index];
     bool worked = false;
     Endpoint::Polled polled;
     while (sender.PollSend(&polled)) {
       worked = true;
       if (polled.error) failure_ = "a message has failed";
-      if (reads()) ++done_;
-      Post(sender, polled.qp, 1);
+      if (reads() && !scenario_.both_ways) CountMessage();
+      Post(index, choosers_[index].After(polled.qp), 1);
+    }
+    return worked;
+  }
+
+  void CountMessage() {
+    ++done_;
+    result_.latency = simulation_.Now() - posted_last_;
+  }
+
+  bool ServeReadsBack() {
+    bool worked = false;
+    Endpoint::Polled polled;
+    while (receiver_->PollSend(&polled)) {
+      worked = true;
+      if (polled.error) failure_ = "a message has failed";
+      CountMessage();
+      PostBack(receiver_chooser_.After(polled.qp), 1);
     }
     return worked;
   }
@@ -137,7 +216,7 @@ class Bench {
     while (receiver_->PollReceive(&polled)) {
       worked = true;
       if (polled.error) failure_ = "a receive has failed";
-      ++done_;
+      CountMessage();
       if (scenario_.watermark != 0) continue;
       if (!scenario_.srq) {
         receiver_->PostReceives(polled.qp, 1);
@@ -187,17 +266,23 @@ class Bench {
 
   ScenarioResult Stuck() {
     if (!failure_.empty()) return Failed(failure_);
-    return Failed("nothing is due any more after " + std::to_string(done_) +
-                  " messages: " + std::to_string(scenario_.qps * scenario_.senders) +
-                  " queue pairs wait, and the receiver has " + std::to_string(receiver_->posted()) +
-                  " receives posted");
+    const bool sends = !reads();
+    return Failed("nothing has completed for " + std::to_string(kPatience / kSecond) +
+                  " s of simulated time, after " + std::to_string(done_) +
+                  " messages: " + std::to_string(all_qps()) + " queue pairs wait" +
+                  (sends ? ", and the receiver has " + std::to_string(receiver_->posted()) +
+                               " receives posted"
+                         : ""));
   }
 
   const Scenario& scenario_;
   Simulation simulation_;
   std::vector<std::unique_ptr<Endpoint>> senders_;
   std::unique_ptr<Endpoint> receiver_;
+  std::vector<QpChooser> choosers_;  // of the senders
+  QpChooser receiver_chooser_;
   ScenarioResult result_;
+  Time posted_last_ = 0;
   uint64_t done_ = 0;
   uint32_t unposted_ = 0;
   uint64_t limit_events_ = 0;

@@ -15,6 +15,8 @@ struct Scenario {
 
   DeviceProfile profile;   // of both sides
   Operation operation = Operation::kSend;
+  // READs: the receiver makes as many from the senders, and its own alone count.
+  bool both_ways = false;
   bool srq = false;
   SrqListOrder list_order = SrqListOrder::kContiguous;
   uint32_t senders = 1;            // devices; each has `qps` queue pairs to the one receiver
@@ -25,6 +27,9 @@ struct Scenario {
   uint32_t receive_entries = 0;    // of the ring, a power of two; 0: twice `receives`, rounded up
   uint32_t segments = 1;           // of a receive
   uint32_t outstanding = 128;      // messages of each queue pair
+  // Messages of each device, each of a queue pair drawn at random; 0: as many as its queue pairs
+  // have.
+  uint32_t window = 0;
   uint32_t post_batch = 1;         // receives that are posted at a time
   uint32_t messages = 20'000;      // after the warm-up
   uint32_t warm_up = 2'000;
@@ -37,7 +42,9 @@ struct ScenarioResult {
   std::string error;        // why there is no result
   uint64_t messages = 0;    // measured
   Duration elapsed = 0;     // of virtual time, for those
-  Duration latency = 0;     // one way of the first message: post until its completion shows
+  // One way, from the post until the completion shows: of the message measured last, which was
+  // posted last if no others were under way with it.
+  Duration latency = 0;
   // On the receiving device, per measured run.
   uint64_t dma_reads = 0;
   uint64_t dma_writes = 0;
@@ -57,7 +64,8 @@ struct ScenarioResult {
   }
 };
 
-// Runs the scenario from nothing.  A simulation that stands still says what it waits for.
+// Runs the scenario from nothing.  A simulation that stands still, for 2 s of its time, says what
+// it waits for.
 ScenarioResult Run(const Scenario& scenario);
 
 }  // namespace simhca::bench

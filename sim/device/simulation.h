@@ -30,7 +30,7 @@ class Simulation {
   bool Advance() { return progress_.AdvanceToNextVisible(); }
 
   // The same, at most to `end`; the clock then stands at `end` if nothing could be seen before.
-  void AdvanceTo(Time end) { progress_.AdvanceToNextVisible(end); }
+  bool AdvanceTo(Time end) { return progress_.AdvanceToNextVisible(end); }
 
   // Calls `serve(index)` for each device that has delivered completions since the last call.
   template <typename Serve>

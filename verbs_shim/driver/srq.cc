@@ -9,6 +9,7 @@
 #include "verbs_shim/driver/driver.h"
 #include "verbs_shim/driver/log.h"
 #include "verbs_shim/driver/result.h"
+#include "verbs_shim/driver/srq_sizes.h"
 
 // man ibv_create_srq, ibv_create_srq_ex, ibv_modify_srq, ibv_query_srq, ibv_destroy_srq.
 
@@ -17,48 +18,6 @@ namespace simhca::driver {
 namespace {
 
 constexpr const char* kHasFailed = "the SRQ has had a fatal error";
-constexpr uint32_t kMinStride = 32;
-constexpr uint32_t kSegmentBytes = sizeof(mlx5::DataSegment);
-
-// What a request for max_wr and max_sge leads to.
-struct Size {
-  uint32_t entries;       // of the ring, one of which is always kept back
-  uint32_t stride;        // of an entry
-  uint32_t capacity;      // ibv_create_srq's answer
-  uint32_t max_sge;       // the same
-  uint32_t query_max_wr;  // ibv_query_srq's answer
-  uint32_t max_limit;     // largest limit that can be armed
-};
-
-uint32_t StrideFor(uint32_t max_sge) {
-  const auto needed = sizeof(mlx5::SrqNextSegment) + uint64_t{kSegmentBytes} * max_sge;
-  return std::max(kMinStride, static_cast<uint32_t>(RoundUpToPowerOfTwo(needed)));
-}
-
-Size SizeFor(const DeviceProfile& profile, uint32_t max_wr, uint32_t max_sge) {
-  Size size;
-  size.stride = StrideFor(max_sge);
-  if (profile.features.rounding == Rounding::kMlx5) {
-    size.entries = static_cast<uint32_t>(RoundUpToPowerOfTwo(uint64_t{max_wr} + 1));
-    size.capacity = size.entries - 1;
-    size.max_sge = size.stride / kSegmentBytes - 1;
-    // Where the device allows it, the mlx5 driver makes the ring twice as large, for entries whose
-    // pages were missing.  It cannot be posted to, but query and the limit's range count it.
-    const uint64_t with_reserve = 2 * uint64_t{max_wr} + 1;
-    const uint64_t allocated = with_reserve <= profile.limits.max_srq_wr
-                                   ? RoundUpToPowerOfTwo(with_reserve)
-                                   : size.entries;
-    size.query_max_wr = static_cast<uint32_t>(allocated - 1);
-    size.max_limit = size.query_max_wr;
-  } else {
-    size.capacity = std::max(max_wr, 1u);
-    size.entries = static_cast<uint32_t>(RoundUpToPowerOfTwo(uint64_t{size.capacity} + 1));
-    size.max_sge = max_sge;
-    size.query_max_wr = size.capacity;
-    size.max_limit = size.capacity;
-  }
-  return size;
-}
 
 int CheckSize(const char* verb, const void* object, const DeviceProfile& profile, uint32_t max_wr,
               uint32_t max_sge) {
@@ -81,7 +40,7 @@ ibv_srq* Create(const char* verb, Pd* pd, void* srq_context, ibv_srq_attr* attr)
           CheckSize(verb, &pd->verbs, context->profile, attr->max_wr, attr->max_sge)) {
     return Null(error);
   }
-  const Size size = SizeFor(context->profile, attr->max_wr, attr->max_sge);
+  const SrqSizes size = ComputeSrqSizes(context->profile, attr->max_wr, attr->max_sge);
   auto srq = std::make_unique<Srq>(pd);
   srq->ring = RingMemory(size_t{size.entries} * size.stride);
   if (srq->ring.data() == nullptr || srq->record.data() == nullptr) return Null(ENOMEM);
@@ -161,7 +120,7 @@ int Modify(Srq* srq, const ibv_srq_attr& attr, int mask) {
     return Refuse(EINVAL, kVerb, &srq->verbs, "max_wr {} is not in 1..{}", attr.max_wr,
                   context->profile.limits.max_srq_wr);
   }
-  const Size size = SizeFor(context->profile, attr.max_wr, srq->max_sge);
+  const SrqSizes size = ComputeSrqSizes(context->profile, attr.max_wr, srq->max_sge);
   // Nobody may post or poll while entries move.
   std::lock_guard guard(srq->lock);
   if (!srq->free_list) return Refuse(EINVAL, kVerb, &srq->verbs, "destroyed meanwhile");
