@@ -8,8 +8,8 @@
 #include <benchmark/benchmark.h>
 
 #include <cmath>
-#include <cstdio>
 #include <cstdint>
+#include <cstdio>
 #include <deque>
 #include <queue>
 #include <vector>
@@ -24,8 +24,8 @@
 namespace simhca::bench {
 namespace {
 
-// Exponentially distributed, with a mean like that of a device's acknowledgement timers.  Drawing one
-// costs a nanosecond, so that the queues are what is measured.
+// Exponentially distributed, with a mean like that of a device's acknowledgement timers.  Drawing
+// one costs a nanosecond, so that the queues are what is measured.
 class Delays {
  public:
   Delays() {
@@ -207,8 +207,9 @@ int main(int argc, char** argv) {
 #ifdef SIMHCA_HAVE_NS3
   Register<Ns3Queue>("Hold/ns3::MapScheduler");
 #else
-  fprintf(stderr,
-          "event_queue: built without ns-3 (Debian package libns3-dev): its scheduler is left out\n");
+  fprintf(
+      stderr,
+      "event_queue: built without ns-3 (Debian package libns3-dev): its scheduler is left out\n");
 #endif
   benchmark::RunSpecifiedBenchmarks();
   benchmark::Shutdown();

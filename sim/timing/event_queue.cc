@@ -67,11 +67,10 @@ Time EventQueue::StartOf(uint32_t slot) const {
 bool EventQueue::FireNext(Time now) {
   for (;;) {
     const uint32_t slot = FirstSlot();
-    const ListLink& list = lists_[slot];
-    Timer& first = *static_cast<Timer*>(list.next);
-    // At the lowest level a list is in order; a timer that is alone needs no spreading.
-    const bool is_earliest = slot < kSlotsPerLevel || first.next == &list;
-    if (!is_earliest) {
+    // At the lowest level a list is in order.
+    Timer* const first = slot < kSlotsPerLevel ? static_cast<Timer*>(lists_[slot].next)
+                                               : EarliestOfFew(lists_[slot]);
+    if (first == nullptr) {
       // The position must not pass `now`: what is scheduled next may lie in between.
       const Time start = StartOf(slot);
       if (start > now) {
@@ -81,17 +80,31 @@ bool EventQueue::FireNext(Time now) {
       Spread(slot);
       continue;
     }
-    earliest_ = first.when_;
-    earliest_is_exact_ = first.when_ > now;
-    if (first.when_ > now) return false;
-    Fire(first);
+    earliest_ = first->when_;
+    earliest_is_exact_ = first->when_ > now;
+    if (first->when_ > now) return false;
+    Fire(*first);
     return true;
   }
 }
 
+Timer* EventQueue::EarliestOfFew(const ListLink& list) {
+  ListLink* link = list.next;
+  auto* earliest = static_cast<Timer*>(link);
+  int count = 1;
+  while ((link = link->next) != &list) {
+    if (++count > kFew) return nullptr;
+    auto* const timer = static_cast<Timer*>(link);
+    earliest = timer->when_ < earliest->when_ ? timer : earliest;
+  }
+  return earliest;
+}
+
 void EventQueue::Fire(Timer& timer) {
-  position_ = std::max(position_, timer.when_);
   Unlink(timer);
+  // All others lie in later slots, whichever of its times the position takes.
+  const ListLink& list = lists_[timer.slot_];
+  if (list.next == &list) position_ = std::max(position_, timer.when_);
   if (--size_ == 0) {
     earliest_ = kNever;
     earliest_is_exact_ = true;
