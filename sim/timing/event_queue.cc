@@ -34,7 +34,7 @@ void EventQueue::Cancel(Timer& timer) {
 
 Time EventQueue::NextTime() const {
   if (earliest_is_exact_) return earliest_;
-  const ListLink& list = ListOf(FirstSlot());
+  const ListLink& list = lists_[FirstSlot()];
   Time earliest = kNever;
   for (const ListLink* link = list.next; link != &list; link = link->next) {
     earliest = std::min(earliest, static_cast<const Timer*>(link)->when_);
@@ -50,27 +50,27 @@ size_t EventQueue::RunUntil(Time now) {
   return fired;
 }
 
-EventQueue::Slot EventQueue::FirstSlot() const {
-  const int level = std::countr_zero(used_levels_);
-  return {level, std::countr_zero(used_slots_[level])};
+uint32_t EventQueue::FirstSlot() const {
+  const auto word = static_cast<uint32_t>(std::countr_zero(used_words_));
+  return word * kWordBits + static_cast<uint32_t>(std::countr_zero(used_slots_[word]));
 }
 
 // The digits of the position above the slot's level, the slot's own digit, and zeros.
-Time EventQueue::StartOf(Slot slot) const {
-  const int shift = slot.level * kDigitBits;
-  const uint64_t below = (uint64_t{kSlotsPerLevel} << shift) - 1;
-  return static_cast<Time>((static_cast<uint64_t>(position_) & ~below) |
-                           static_cast<uint64_t>(slot.index) << shift);
+Time EventQueue::StartOf(uint32_t slot) const {
+  const uint32_t shift = slot / kSlotsPerLevel * kDigitBits;
+  const uint64_t digit = slot % kSlotsPerLevel;
+  // Two shifts: at the highest level they add up to all of the bits.
+  const uint64_t above = static_cast<uint64_t>(position_) >> shift >> kDigitBits;
+  return static_cast<Time>((above << kDigitBits | digit) << shift);
 }
 
 bool EventQueue::FireNext(Time now) {
   for (;;) {
-    const Slot slot = FirstSlot();
-    const ListLink& list = ListOf(slot);
-    Timer& first = *static_cast<Timer*>(list.next);
-    // At the lowest level a list is in order; a timer that is alone needs no spreading.
-    const bool is_earliest = slot.level == 0 || first.next == &list;
-    if (!is_earliest) {
+    const uint32_t slot = FirstSlot();
+    // At the lowest level a list is in order.
+    Timer* const first = slot < kSlotsPerLevel ? static_cast<Timer*>(lists_[slot].next)
+                                               : EarliestOfFew(lists_[slot]);
+    if (first == nullptr) {
       // The position must not pass `now`: what is scheduled next may lie in between.
       const Time start = StartOf(slot);
       if (start > now) {
@@ -80,17 +80,31 @@ bool EventQueue::FireNext(Time now) {
       Spread(slot);
       continue;
     }
-    earliest_ = first.when_;
-    earliest_is_exact_ = first.when_ > now;
-    if (first.when_ > now) return false;
-    Fire(first);
+    earliest_ = first->when_;
+    earliest_is_exact_ = first->when_ > now;
+    if (first->when_ > now) return false;
+    Fire(*first);
     return true;
   }
 }
 
+Timer* EventQueue::EarliestOfFew(const ListLink& list) {
+  ListLink* link = list.next;
+  auto* earliest = static_cast<Timer*>(link);
+  int count = 1;
+  while ((link = link->next) != &list) {
+    if (++count > kFew) return nullptr;
+    auto* const timer = static_cast<Timer*>(link);
+    earliest = timer->when_ < earliest->when_ ? timer : earliest;
+  }
+  return earliest;
+}
+
 void EventQueue::Fire(Timer& timer) {
-  position_ = std::max(position_, timer.when_);
   Unlink(timer);
+  // All others lie in later slots, whichever of its times the position takes.
+  const ListLink& list = lists_[timer.slot_];
+  if (list.next == &list) position_ = std::max(position_, timer.when_);
   if (--size_ == 0) {
     earliest_ = kNever;
     earliest_is_exact_ = true;
@@ -100,12 +114,12 @@ void EventQueue::Fire(Timer& timer) {
 
 // Moves the position to the start of `slot`, the first of a level above 0, and its timers to where
 // they belong from there.
-void EventQueue::Spread(Slot slot) {
+void EventQueue::Spread(uint32_t slot) {
   position_ = StartOf(slot);
-  ListLink& list = ListOf(slot);
+  ListLink& list = lists_[slot];
   ListLink* link = list.next;
   list.next = list.previous = &list;
-  MarkEmpty(slot.level, slot.index);
+  MarkEmpty(slot);
   while (link != &list) {
     ListLink* following = link->next;
     Insert(*static_cast<Timer*>(link));
@@ -114,23 +128,34 @@ void EventQueue::Spread(Slot slot) {
 }
 
 void EventQueue::Insert(Timer& timer) {
-  const Time time = std::max(timer.when_, position_);
-  const uint64_t difference = static_cast<uint64_t>(time ^ position_);
-  const int level = difference == 0 ? 0 : (std::bit_width(difference) - 1) / kDigitBits;
-  const int index = static_cast<int>(time >> (level * kDigitBits)) & (kSlotsPerLevel - 1);
-  timer.slot_ = static_cast<uint32_t>(level * kSlotsPerLevel + index);
-  ListLink* before = lists_[timer.slot_].previous;
-  // Timers that were due when they were scheduled share a slot with those of the position itself.
-  while (level == 0 && before != &lists_[timer.slot_] &&
-         static_cast<Timer*>(before)->when_ > timer.when_) {
-    before = before->previous;
+  if (timer.when_ <= position_) return InsertInOrder(timer);
+  const auto difference = static_cast<uint64_t>(timer.when_ ^ position_);
+  // Of the lowest bit of the highest digit that differs.
+  const uint32_t shift = (std::bit_width(difference) - 1) & ~(kDigitBits - 1);
+  const auto digit = static_cast<uint8_t>(static_cast<uint64_t>(timer.when_) >> shift);
+  const uint32_t slot = shift / kDigitBits * kSlotsPerLevel + digit;
+  InsertBefore(lists_[slot], timer, slot);
+}
+
+// Timers that were due when they were scheduled share a slot with those of the position itself.
+void EventQueue::InsertInOrder(Timer& timer) {
+  const auto slot = static_cast<uint32_t>(position_ % kSlotsPerLevel);
+  ListLink* following = &lists_[slot];
+  while (following->previous != &lists_[slot] &&
+         static_cast<Timer*>(following->previous)->when_ > timer.when_) {
+    following = following->previous;
   }
-  timer.previous = before;
-  timer.next = before->next;
-  before->next->previous = &timer;
-  before->next = &timer;
-  used_slots_[level] |= uint64_t{1} << index;
-  used_levels_ |= 1u << level;
+  InsertBefore(*following, timer, slot);
+}
+
+void EventQueue::InsertBefore(ListLink& following, Timer& timer, uint32_t slot) {
+  timer.slot_ = slot;
+  timer.next = &following;
+  timer.previous = following.previous;
+  timer.previous->next = &timer;
+  following.previous = &timer;
+  used_slots_[slot / kWordBits] |= uint64_t{1} << slot % kWordBits;
+  used_words_ |= 1u << slot / kWordBits;
 }
 
 // Takes the timer out of its list and disarms it.
@@ -139,12 +164,13 @@ void EventQueue::Unlink(Timer& timer) {
   timer.next->previous = timer.previous;
   timer.next = nullptr;
   const ListLink& list = lists_[timer.slot_];
-  if (list.next == &list) MarkEmpty(timer.slot_ / kSlotsPerLevel, timer.slot_ % kSlotsPerLevel);
+  if (list.next == &list) MarkEmpty(timer.slot_);
 }
 
-void EventQueue::MarkEmpty(int level, int index) {
-  used_slots_[level] &= ~(uint64_t{1} << index);
-  if (used_slots_[level] == 0) used_levels_ &= ~(1u << level);
+void EventQueue::MarkEmpty(uint32_t slot) {
+  uint64_t& word = used_slots_[slot / kWordBits];
+  word &= ~(uint64_t{1} << slot % kWordBits);
+  if (word == 0) used_words_ &= ~(1u << slot / kWordBits);
 }
 
 }  // namespace simhca

@@ -55,12 +55,13 @@ class Timer : private timing_internal::ListLink {
 // Pending timers in order of time; equal times fire in the order in which they were scheduled, so
 // that a run can be repeated exactly.  Never allocates.
 //
-// A hierarchical timing wheel, exact to the picosecond.  Level n has 64 slots of 64^n picoseconds.
-// A timer lies at the level of the highest 6-bit digit in which its time differs from the wheel's
-// position, in the slot of that digit; so all timers of one time are in one list, in the order in
-// which they came.  When the position reaches a slot of a higher level, its timers are spread over
-// the levels below.  Scheduling and cancelling are O(1), which suits timers that are armed for
-// every message and hardly ever fire.
+// A hierarchical timing wheel, exact to the picosecond.  Level n has 256 slots of 256^n
+// picoseconds.  A timer lies at the level of the highest 8-bit digit in which its time differs from
+// the wheel's position, in the slot of that digit; so all timers of one time are in one list, in
+// the order in which they came.  When the position reaches a slot of a higher level with many
+// timers, they are spread over the levels below; of a few, the earliest is looked up in place,
+// while the position waits.  Scheduling and cancelling are O(1), which suits timers that are armed
+// for every message and hardly ever fire.
 class EventQueue {
  public:
   EventQueue();
@@ -88,28 +89,27 @@ class EventQueue {
  private:
   using ListLink = timing_internal::ListLink;
 
-  static constexpr int kDigitBits = 6;
-  static constexpr int kSlotsPerLevel = 1 << kDigitBits;
-  static constexpr int kLevels = 11;  // 66 bits
+  static constexpr int kDigitBits = 8;
+  static constexpr uint32_t kSlotsPerLevel = 1 << kDigitBits;
+  static constexpr uint32_t kSlots = 8 * kSlotsPerLevel;  // level by level, the lowest first
+  static constexpr uint32_t kWordBits = 64;
+  // So many timers of one slot are cheaper to look through than to spread (bench/event_queue.cc).
+  static constexpr int kFew = 8;
 
-  // First slot of the lowest level that has timers: the earliest are there.
-  struct Slot {
-    int level;
-    int index;
-  };
-  Slot FirstSlot() const;
-  Time StartOf(Slot slot) const;
-  ListLink& ListOf(Slot slot) { return lists_[slot.level * kSlotsPerLevel + slot.index]; }
-  const ListLink& ListOf(Slot slot) const {
-    return lists_[slot.level * kSlotsPerLevel + slot.index];
-  }
+  // The first that has timers: the earliest are there.
+  uint32_t FirstSlot() const;
+  Time StartOf(uint32_t slot) const;
 
   bool FireNext(Time now);
+  // The first of the earliest in `list`, which is not empty; null if it has more than kFew.
+  static Timer* EarliestOfFew(const ListLink& list);
   void Fire(Timer& timer);
-  void Spread(Slot slot);
+  void Spread(uint32_t slot);
   void Insert(Timer& timer);
   void Unlink(Timer& timer);
-  void MarkEmpty(int level, int index);
+  void InsertInOrder(Timer& timer);
+  void InsertBefore(ListLink& following, Timer& timer, uint32_t slot);
+  void MarkEmpty(uint32_t slot);
 
   // The wheel's position; no timer lies before it, but some may have been due already when they
   // were scheduled.
@@ -118,9 +118,9 @@ class EventQueue {
   mutable Time earliest_ = kNever;
   mutable bool earliest_is_exact_ = true;
   size_t size_ = 0;
-  uint32_t used_levels_ = 0;                              // bit n: level n has timers
-  std::array<uint64_t, kLevels> used_slots_{};            // bit n: slot n of the level has
-  std::array<ListLink, kLevels * kSlotsPerLevel> lists_;  // sentinels
+  uint32_t used_words_ = 0;                                // bit n: used_slots_[n] is not 0
+  std::array<uint64_t, kSlots / kWordBits> used_slots_{};  // bit n of all: slot n has timers
+  std::array<ListLink, kSlots> lists_;                     // sentinels
 };
 
 }  // namespace simhca

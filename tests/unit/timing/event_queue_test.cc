@@ -62,6 +62,26 @@ TEST_F(EventQueueTest, EqualTimesFireInScheduleOrder) {
                              [](const auto& a, const auto& b) { return a.number < b.number; }));
 }
 
+// Few or many in one slot of a high level, with some scheduled when the others are being fired.
+TEST_F(EventQueueTest, EqualTimesFarAheadFireInScheduleOrder) {
+  for (int count : {2, 8, 9, 300}) {
+    const Time when = queue_.empty() && log_.empty() ? kSecond : log_.back().when + kSecond;
+    const int first = static_cast<int>(probes_.size());
+    for (int i = 0; i < count; ++i) queue_.Schedule(Add().timer, when + i % 2);
+    log_.clear();
+    ASSERT_TRUE(queue_.RunNext(when));
+    queue_.Schedule(Add().timer, when);
+    queue_.Schedule(Add().timer, when + 1);
+    ASSERT_EQ(queue_.RunUntil(when + 1), static_cast<size_t>(count) + 1);
+    ASSERT_EQ(log_.size(), static_cast<size_t>(count) + 2);
+    EXPECT_EQ(log_.front().number, first);
+    EXPECT_EQ(log_.back(), (Probe::Entry{first + count + 1, when + 1}));
+    EXPECT_TRUE(std::is_sorted(log_.begin(), log_.end(), [](const auto& a, const auto& b) {
+      return a.when != b.when ? a.when < b.when : a.number < b.number;
+    })) << count;
+  }
+}
+
 TEST_F(EventQueueTest, CancelledTimersDoNotFire) {
   for (Time when : {10, 20, 30}) queue_.Schedule(Add().timer, when);
   queue_.Cancel(probes_[1].timer);
