@@ -172,7 +172,9 @@ void Endpoint::Post(uint32_t qp_index, mlx5::WqeOpcode opcode, const Endpoint* r
   Qp& qp = *qps_[qp_index];
   std::byte* wqe =
       qp.sends.data() + size_t{qp.send_index & (send_blocks() - 1)} * mlx5::kSendBlockBytes;
-  const uint32_t units = 2 + (remote != nullptr ? 1 : 0);
+  const bool in_line = options_.inline_sends && remote == nullptr;
+  const uint32_t units =
+      in_line ? 1 + (4 + options_.message_bytes + 15) / 16 : 2 + (remote != nullptr ? 1 : 0);
   reinterpret_cast<mlx5::ControlSegment*>(wqe)->Set(opcode, static_cast<uint16_t>(qp.send_index),
                                                     qp.number, units, mlx5::kCompletionOnSuccess);
   std::byte* at = wqe + 16;
@@ -180,7 +182,12 @@ void Endpoint::Post(uint32_t qp_index, mlx5::WqeOpcode opcode, const Endpoint* r
     *reinterpret_cast<mlx5::RemoteAddressSegment*>(at) = {remote->address(), remote->key(), 0u};
     at += 16;
   }
-  *reinterpret_cast<mlx5::DataSegment*>(at) = {options_.message_bytes, key_, address()};
+  if (in_line) {
+    *reinterpret_cast<Be32*>(at) = options_.message_bytes | mlx5::kInlineFlag;
+    std::copy_n(buffer_.data(), options_.message_bytes, at + sizeof(Be32));
+  } else {
+    *reinterpret_cast<mlx5::DataSegment*>(at) = {options_.message_bytes, key_, address()};
+  }
   ++qp.send_index;
 }
 

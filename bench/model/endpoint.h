@@ -18,6 +18,9 @@ namespace simhca::bench {
 // take the CPU time that the profile gives them.
 class Endpoint : private InterruptHandler {
  public:
+  // What fits into the one block of a send WQE.
+  static constexpr uint32_t kMostInline = mlx5::kSendBlockBytes - 16 - 4;
+
   struct Options {
     uint32_t qps = 1;
     bool srq = false;
@@ -27,6 +30,7 @@ class Endpoint : private InterruptHandler {
     uint32_t segments = 1;           // of each receive
     uint32_t sends = 128;            // that each send queue holds
     uint32_t message_bytes = 64;
+    bool inline_sends = false;  // messages of at most kMostInline bytes go into the WQE
     uint8_t path_mtu = 3;  // code: 1 256 ... 5 4096
     uint8_t min_rnr_timer = 12;
     uint8_t rnr_retry = 7;

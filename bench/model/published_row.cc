@@ -11,6 +11,7 @@
 #include <fstream>
 #include <iterator>
 
+#include "bench/model/endpoint.h"
 #include "bench/model/table_reader.h"
 #include "sim/fabric/link.h"
 #include "sim/profiles/fields.h"
@@ -188,6 +189,7 @@ class RowReader {
     const bool read =
         reader_.Choice("operation", &operation, kOperations) &&
         reader_.Flag("both_ways", &scenario.both_ways) &&
+        reader_.Flag("inline", &scenario.inline_sends) &&
         reader_.Choice("queue", &queue, kQueues) &&
         reader_.Choice("list_order", &order, kListOrders) &&
         reader_.Number("senders", &scenario.senders, 1, kMaxFabricPorts - 1) &&
@@ -274,6 +276,10 @@ class RowReader {
       return refuse("list_order", "needs queue = \"srq\"");
     }
     const bool reads = scenario.operation == Scenario::Operation::kRead;
+    if (scenario.inline_sends && (reads || scenario.message_bytes > Endpoint::kMostInline)) {
+      return refuse("inline", "accepted with SENDs of at most " +
+                                  std::to_string(Endpoint::kMostInline) + " bytes");
+    }
     if (scenario.both_ways && !reads) return refuse("both_ways", "needs operation = \"read\"");
     return true;
   }

@@ -84,6 +84,7 @@ class Bench {
   void MakeEndpoints() {
     Endpoint::Options options;
     options.message_bytes = scenario_.message_bytes;
+    options.inline_sends = scenario_.inline_sends;
     options.path_mtu = MtuCode(scenario_.path_mtu);
     options.sends = scenario_.outstanding;
     options.receives = 1;

@@ -23,6 +23,7 @@ struct Scenario {
   uint32_t qps = 1;
   uint32_t path_mtu = 1024;        // bytes: 256, 512, 1024, 2048, 4096
   uint32_t message_bytes = 64;
+  bool inline_sends = false;       // SENDs of at most Endpoint::kMostInline bytes: in the WQE
   uint32_t receives = 256;         // posted on the SRQ, or on each queue pair
   uint32_t receive_entries = 0;    // of the ring, a power of two; 0: twice `receives`, rounded up
   uint32_t segments = 1;           // of a receive

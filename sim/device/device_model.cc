@@ -242,10 +242,9 @@ void DeviceModel::Place(uint32_t bytes, uint32_t pieces) {
   services_.trace.Slice(port_, kPayload, "payload", now, visible);
 }
 
-void DeviceModel::DelayAnswer(QueuePair& qp) {
-  QueuePairTiming& timing = *qp.timing();
-  timing.transmits_from =
-      std::max(timing.transmits_from, services_.Now() + costs_.pcie_read_latency);
+void DeviceModel::WakeAt(QueuePair& qp, Time at) {
+  Timer& wake = qp.timing()->wake;
+  if (!wake.armed() || wake.when() > at) services_.timers.Schedule(wake, at);
 }
 
 // ---- Towards the host ----

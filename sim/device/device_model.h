@@ -71,7 +71,8 @@ class DeviceModel final : public DeviceTiming, public EventPath {
                 bool first_offer) override;
   Time FetchReceiveWqe(QueuePair& qp, const ReceiveWqe& wqe) override;
   void Place(uint32_t bytes, uint32_t pieces) override;
-  void DelayAnswer(QueuePair& qp) override;
+  Time AnswersFrom() override { return services_.Now() + costs_.pcie_read_latency; }
+  void WakeAt(QueuePair& qp, Time at) override;
   void Complete(QueuePair& qp, CompletionQueue& cq, const Completion& completion) override;
   void Settle() override;
   void Forget(QueuePair& qp) override;

@@ -62,7 +62,9 @@ class DeviceTiming {
   // Payload goes to the host, `pieces` to different places.
   virtual void Place(uint32_t bytes, uint32_t pieces) = 0;
   // A READ or an atomic has come in: when its first answer may be sent.
-  virtual void DelayAnswer(QueuePair& qp) = 0;
+  virtual Time AnswersFrom() = 0;
+  // `qp` gets a turn at `at`, unless it gets one before.
+  virtual void WakeAt(QueuePair& qp, Time at) = 0;
 
   // ---- Completions ----
 

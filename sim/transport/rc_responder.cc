@@ -308,13 +308,13 @@ void RcResponder::OnRead(const InboundPacket& packet) {
       .sent = 0,
       .msn = 0,
       .repeated = false,
+      .ready = qp_.config().timing != nullptr ? qp_.config().timing->AnswersFrom() : 0,
   };
   expected_psn_ = PsnAdd(expected_psn_, read.packets);
   resend_requested_ = false;
   msn_ = (msn_ + 1) & 0xffffff;
   read.msn = msn_;
   reads_.push_back(read);
-  if (qp_.config().timing != nullptr) qp_.config().timing->DelayAnswer(qp_);
   history_.push_back(read);
   if (history_.size() > qp_.attributes().max_dest_rd_atomic) history_.erase(history_.begin());
   answer_.reset();  // the responses acknowledge what came before
@@ -372,12 +372,16 @@ bool RcResponder::Reset(uint16_t* released) {
 
 // ---- Answers ----
 
-Turn RcResponder::Run(uint32_t& budget) {
+Turn RcResponder::Run(uint32_t& budget, bool at_once) {
   bool no_room = false;
   while (!reads_.empty()) {
+    Read& read = reads_.front();
+    if (!at_once && read.ready > 0 && read.ready > qp_.services().Now()) {
+      qp_.config().timing->WakeAt(qp_, read.ready);
+      return Turn::kDone;
+    }
     if (budget == 0) return Turn::kMore;
     --budget;
-    Read& read = reads_.front();
     if (!SendReadPacket(read, &no_room)) return no_room ? Turn::kWaiting : Turn::kDone;
     if (read.sent == read.packets) reads_.erase(reads_.begin());
   }

@@ -25,7 +25,8 @@ class RcResponder {
   // device has it; `now` if it takes none, or there is none.
   Time Prepare(const InboundPacket& packet, Time now);
   // Sends the answers that are due.
-  Turn Run(uint32_t& budget);
+  // `at_once`: also answers that the device has not ready yet.
+  Turn Run(uint32_t& budget, bool at_once = false);
   bool owes_answers() const { return answer_.has_value() || !reads_.empty(); }
   void Flush();
   bool Reset(uint16_t* released);
@@ -43,6 +44,7 @@ class RcResponder {
     uint32_t sent;  // packets
     uint32_t msn;
     bool repeated;  // asked for again
+    Time ready;     // no response is sent before
   };
   struct Answer {
     uint32_t psn;

@@ -36,7 +36,7 @@ Turn RcTransport::Run(uint32_t& budget) {
 
 bool RcTransport::Answer() {
   uint32_t budget = UINT32_MAX;
-  responder_.Run(budget);
+  responder_.Run(budget, /*at_once=*/true);
   return !responder_.owes_answers();
 }
 
