@@ -189,6 +189,7 @@ class RowReader {
     const bool read =
         reader_.Choice("operation", &operation, kOperations) &&
         reader_.Flag("both_ways", &scenario.both_ways) &&
+        reader_.Flag("repeat", &scenario.repeat) &&
         reader_.Flag("inline", &scenario.inline_sends) &&
         reader_.Choice("queue", &queue, kQueues) &&
         reader_.Choice("list_order", &order, kListOrders) &&
@@ -274,6 +275,15 @@ class RowReader {
       return refuse("watermark", "needs queue = \"srq\"");
     if (!scenario.srq && reader_.Has("list_order")) {
       return refuse("list_order", "needs queue = \"srq\"");
+    }
+    const uint64_t needed = uint64_t{scenario.warm_up} + scenario.messages;
+    const uint64_t once = scenario.window != 0 ? uint64_t{scenario.window} * scenario.senders
+                                               : uint64_t{qps} * scenario.outstanding;
+    if (!scenario.repeat && needed > once) {
+      return refuse("messages",
+                    "accepted without repeat is at most what is outstanding, warm_up "
+                    "included, " +
+                        std::to_string(once));
     }
     const bool reads = scenario.operation == Scenario::Operation::kRead;
     if (scenario.inline_sends && (reads || scenario.message_bytes > Endpoint::kMostInline)) {

@@ -189,7 +189,7 @@ class Bench {
       worked = true;
       if (polled.error) failure_ = "a message has failed";
       if (reads() && !scenario_.both_ways) CountMessage();
-      Post(index, choosers_[index].After(polled.qp), 1);
+      if (scenario_.repeat) Post(index, choosers_[index].After(polled.qp), 1);
     }
     return worked;
   }
@@ -206,7 +206,7 @@ class Bench {
       worked = true;
       if (polled.error) failure_ = "a message has failed";
       CountMessage();
-      PostBack(receiver_chooser_.After(polled.qp), 1);
+      if (scenario_.repeat) PostBack(receiver_chooser_.After(polled.qp), 1);
     }
     return worked;
   }

@@ -31,6 +31,7 @@ struct Scenario {
   // Messages of each device, each of a queue pair drawn at random; 0: as many as its queue pairs
   // have.
   uint32_t window = 0;
+  bool repeat = true;              // a completed message is followed by another
   uint32_t post_batch = 1;         // receives that are posted at a time
   uint32_t messages = 20'000;      // after the warm-up
   uint32_t warm_up = 2'000;
