@@ -1,17 +1,13 @@
 // The background thread of sim/device/progress.h.
 
-#include <fcntl.h>
 #include <sched.h>
 #include <signal.h>
-#include <sys/syscall.h>
-#include <unistd.h>
 
 #include <algorithm>
 #include <cstdlib>
-#include <cstring>
 
+#include "sim/device/other_threads.h"
 #include "sim/device/progress.h"
-#include "sim/fabric/raw_file.h"
 
 namespace simhca {
 
@@ -23,6 +19,7 @@ constexpr Duration kLookWhileWaiting = 200 * kMicrosecond;
 constexpr Duration kMaintenance = 100 * kMillisecond;
 constexpr Duration kLookForOthers = 500 * kMillisecond;  // are there other threads?
 constexpr Duration kVirtualSilence = 20 * kMillisecond;  // without a verbs call
+constexpr int kSilencesOfABusyProgram = 25;              // one that spins on memory waits too
 constexpr Duration kVirtualPace = kMillisecond;  // from one visible thing to the next after that
 constexpr Duration kVirtualStride = kSecond;     // a stalled sender may retry for ever
 
@@ -86,31 +83,6 @@ void Progress::ReportTrouble() {
   error_(trouble);
 }
 
-namespace {
-
-// Whether every thread but the calling one has ended, the main thread by pthread_exit.
-bool IsLastThread() {
-  const int file = RawOpen("/proc/self/stat", O_RDONLY, 0);
-  if (file < 0) return false;
-  char text[1024];
-  const long bytes = syscall(SYS_read, file, text, sizeof(text) - 1);
-  RawClose(file);
-  if (bytes <= 0) return false;
-  text[bytes] = 0;
-  // "pid (name) state ..."; field 20 is the number of threads (man proc).
-  const char* at = std::strrchr(text, ')');
-  if (at == nullptr || at[1] == 0 || at[2] != 'Z') return false;
-  at += 2;
-  for (int field = 3; field < 20; ++field) {
-    at = std::strchr(at, ' ');
-    if (at == nullptr) return false;
-    ++at;
-  }
-  return std::strtol(at, nullptr, 10) <= 2;  // this one and what is left of the main thread
-}
-
-}  // namespace
-
 void Progress::ThreadMain() {
   Time last_work = 0;
   Time last_maintenance = 0;
@@ -120,7 +92,8 @@ void Progress::ThreadMain() {
     const int64_t coarse = WallClock::CoarseNanoseconds();
     if (coarse - last_look >= ToNanoseconds(kLookForOthers)) {
       last_look = coarse;
-      if (IsLastThread()) std::exit(0);
+      const OtherThreads others = OtherThreads::Look();
+      if (others.ended > 0 && others.running + others.sleeping == 0) std::exit(0);
     }
     if (virtual_time()) {
       WatchVirtualClock();
@@ -187,7 +160,14 @@ void Progress::WatchVirtualClock() {
   const uint64_t calls = calls_.load(std::memory_order_relaxed);
   look_.Sleep(program_waits_ ? kVirtualPace : kVirtualSilence);
   if (stop_.load(std::memory_order_acquire)) return;
-  program_waits_ = calls_.load(std::memory_order_relaxed) == calls;
+  const bool silent = calls_.load(std::memory_order_relaxed) == calls;
+  silences_ = silent ? silences_ + 1 : 0;
+  if (silent && !program_waits_ && silences_ < kSilencesOfABusyProgram) {
+    // It may be at work, or have got no processor: then time stands still for it.
+    const OtherThreads others = OtherThreads::Look();
+    if (!others.known || others.running > 0) return;
+  }
+  program_waits_ = silent;
   if (!program_waits_ || !TryLock(Holder::kBackground)) return;
   if (ServeControl()) SettleVirtual();
   const bool moved = RunThrough(SaturatingAdd(Now(), kVirtualStride));

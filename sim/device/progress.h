@@ -168,6 +168,7 @@ class Progress final : public Services, private PacketHandler {
   // it still does.
   std::atomic<bool> program_polls_{false};
   bool program_waits_ = false;  // under virtual time, as the background thread saw it last
+  int silences_ = 0;            // in a row, of kVirtualSilence
   PrivateFutex look_;           // where it waits between two looks
   std::atomic<bool> stop_{false};
   std::thread thread_;

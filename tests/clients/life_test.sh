@@ -254,6 +254,17 @@ ends_with_its_last_thread() {
   done
 }
 
+writes_a_timeline() {
+  own_fabric
+  SIMHCA_CLOCK=virtual SIMHCA_TIMELINE=$work/t.json preloaded "$peer" \
+    --gtest_filter=SrqCases.Row12OneEventAtSixLeftDisarms >"$work/log" 2>&1 || fail "exit $?: $(cat "$work/log")"
+  [[ $(head -n 1 "$work/t.json") == "[" && $(tail -n 1 "$work/t.json") == "]" ]] || fail "not an array"
+  grep -q '"name":"SRQ limit reached","pid":0,"tid":5,' "$work/t.json" || fail "no limit event"
+  grep -qE '"ph":"C","name":"SRQ [0-9]+ fill"' "$work/t.json" || fail "no fill"
+  ! grep -vE '^(\[|\]|\{"ph":"[MXCi]".*\},?)$' "$work/t.json" || fail "lines of another form"
+}
+
+run_case WritesATimeline writes_a_timeline
 run_case EndsWithItsLastThread ends_with_its_last_thread
 run_case KilledProcessesLeaveWhatCleanRemoves killed_processes_leave_what_clean_removes
 run_case NextStartReclaimsWhatKilledProcessesLeft next_start_reclaims_what_killed_processes_left

@@ -124,6 +124,16 @@ refuses_bad_values() {
   SIMHCA_CLOCK=fast expect_run 2 "'fast' is not one of" run -- true
 }
 
+refuses_a_timeline_without_a_model() {
+  SIMHCA_BUILD_DIR=$work/build
+  fake_build opt
+  expect_run 2 "^simhca: run: --timeline: only the virtual clock has a model" \
+    run --timeline "$work/t.json" -- touch "$work/ran"
+  expect_run 2 "^simhca: run: --timeline: cannot write '/nonexistent/t.json'" \
+    run --clock virtual --timeline /nonexistent/t.json -- touch "$work/ran"
+  [[ ! -e $work/ran ]] || fail "the program ran"
+}
+
 refuses_faults_and_seeds_as_the_simulator_does() {
   [[ -x sim/tools/simhca-tool ]] || skip "the tool is not built"
   SIMHCA_BUILD_DIR=$work/build
@@ -408,6 +418,7 @@ run_case PreloadsTheShimAheadOfTheCallersPreload preloads_the_shim
 run_case ExportsTheSettings exports_settings
 run_case RefusesBadValuesAndListsGoodOnes refuses_bad_values
 run_case RefusesFaultsAndSeedsAsTheSimulatorDoes refuses_faults_and_seeds_as_the_simulator_does
+run_case RefusesATimelineWithoutAModel refuses_a_timeline_without_a_model
 run_case RefusesProgramsThatCannotRun refuses_what_cannot_run
 run_case RefusesScriptsForProgramsThatCannotRun refuses_scripts_for_programs_that_cannot_run
 run_case RefusesFilesThatAreNoPrograms refuses_files_that_are_no_programs
