@@ -154,7 +154,7 @@ TEST(Validation, ExactMeansAllPublishedDigits) {
       "[[row]]\nname = \"a\"\nsource = \"x\"\nprofile = \"connectx3\"\n"
       "quantity = \"pcie_write_rate\"\nbytes = 64\ntolerance = \"exact\"\n";
   EXPECT_TRUE(VerdictOn(head + "published = 42.09\n").ok);
-  EXPECT_FALSE(VerdictOn(head + "published = 42.10\n").ok);
+  EXPECT_FALSE(VerdictOn(head + "published = 42.08\n").ok);
   EXPECT_FALSE(VerdictOn(head + "published = 43\n").ok);
 }
 
