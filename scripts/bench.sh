@@ -3,6 +3,7 @@
 bench_help() {
   cat <<END
 Usage: ./simhca bench [--filter RE] [--json FILE] [--list] [-- ARG...]
+       ./simhca bench --validate [FILE] [--json FILE]
 
 Builds the Google Benchmark programs under bench/ (config opt) and runs them one after the other under
 the simulator, then perftest's ib_send_lat and ib_send_bw with an SRQ as two processes.
@@ -10,6 +11,9 @@ the simulator, then perftest's ib_send_lat and ib_send_bw with an SRQ as two pro
   --filter RE  only the benchmarks whose name matches this regular expression
   --json FILE  the results of all programs in one file, in Google Benchmark's format
   --list       only list the benchmarks
+  --validate   no benchmarks: compares the device model with published figures, or with those of FILE
+               (docs/validation.md).  Exit status 0 if all agree, 1 if one does not, 2 for a wrong FILE;
+               --json FILE then has the rows
   ARG...       given to each Google Benchmark program, e.g. --benchmark_repetitions=5
 END
 }
@@ -39,13 +43,18 @@ merge_json() {
 }
 
 bench_main() {
-  local filter= json= list= value taken bin binary parts targets arguments=() runner status=0
+  local filter= json= list= validate= validate_file= value taken bin binary parts targets arguments=() runner status=0
   while (($# > 0)); do
     case $1 in
       -h | --help) bench_help; exit 0 ;;
       --filter | --filter=*) take_option "$@"; filter=$value ;;
       --json | --json=*) take_option "$@"; json=$value ;;
       --list) list=1 taken=1 ;;
+      --validate=*) take_option "$@"; validate=1 validate_file=$value ;;
+      --validate)
+        validate=1 taken=1
+        [[ -z ${2-} || $2 == -* ]] || validate_file=$2 taken=2
+        ;;
       --) shift; arguments+=("$@"); break ;;
       *) die "bench: unknown argument '$1' (see ./simhca bench --help)" ;;
     esac
@@ -53,6 +62,11 @@ bench_main() {
   done
   [[ -z $json || $json == /* ]] || json=$PWD/$json
   [[ -z $json || -w $json || -w ${json%/*}/ ]] || die "--json: cannot write '$json'"
+  if [[ -n $validate ]]; then
+    [[ -z $filter$list && ${#arguments[@]} == 0 ]] || die "bench: --validate goes with --json only"
+    source "$root/scripts/validate.sh"
+    validate_main "$validate_file" "$json"
+  fi
   [[ -z $filter ]] || arguments+=(--benchmark_filter="$filter")
   [[ -z $list ]] || arguments+=(--benchmark_list_tests=true)
 

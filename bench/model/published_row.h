@@ -88,7 +88,7 @@ struct PublishedRows {
   std::string error;  // "FILE:LINE: what is wrong, and what is accepted"; empty: none
 };
 
-// Reads rows in TOML; docs/model.md describes the form.  Every row's scenario can be run.  Paths of
+// Reads rows in TOML; docs/validation.md describes the form.  Every row's scenario can be run.  Paths of
 // profiles are relative to the folder of `file_name`.
 PublishedRows ParsePublishedRows(std::string_view toml, const std::string& file_name);
 

@@ -22,7 +22,7 @@ int main(int argc, char** argv) {
   CLI::App app(
       "Runs the scenarios of FILE on the device model and compares with what is published.");
   std::string path, json;
-  app.add_option("FILE", path, "rows in TOML, see docs/model.md")->required();
+  app.add_option("FILE", path, "rows in TOML, see docs/validation.md")->required();
   app.add_option("--json", json, "the rows as JSON in this file");
   try {
     app.parse(argc, argv);

@@ -394,6 +394,22 @@ passes_arguments_to_the_tool() {
   done
 }
 
+bench_validates_the_model() {
+  fake_bazel
+  mkdir -p "$work/output/bench/model"
+  printf '#!/bin/sh\necho "validate: $*"\nexit 1\n' >"$work/output/bench/model/validate"
+  chmod +x "$work/output/bench/model/validate"
+  touch "$work/own.toml"
+  cd "$work" || exit
+  expect_run 2 "no file 'nosuch.toml'" bench --validate nosuch.toml
+  expect_run 2 "goes with --json only" bench --validate --list
+  expect_run 2 "goes with --json only" bench --validate own.toml --filter x
+  [[ ! -e $work/builds ]] || fail "Bazel was called for wrong arguments"
+  expect_run 1 "^validate: -- .*/bench/model/published.toml\$" bench --validate
+  expect_run 1 "^validate: --json $work/j -- own.toml\$" bench --validate own.toml --json j
+  expect_run 1 "^validate: --json $work/j -- own.toml\$" bench --json j --validate=own.toml
+}
+
 has_help() {
   local command
   expect_run 0 './simhca run .*./simhca clean' --help
@@ -436,5 +452,6 @@ run_case InstallsMissingPackages installs_missing_packages
 run_case NamesWhatItCannotInstall names_what_it_cannot_install
 run_case NamesPackagesOnOtherSystems names_packages_on_other_systems
 run_case PassesArgumentsToTheTool passes_arguments_to_the_tool
+run_case BenchValidatesTheModel bench_validates_the_model
 run_case HasHelpForEveryCommand has_help
 finish
