@@ -110,10 +110,7 @@ def run_write(arguments):
     failed = [f"{benchmark.name}: {benchmark.error}" for benchmark in now.values() if benchmark.error]
     if failed:
         raise results.UnusableFile("no baseline is stored, since not all is well: " + "; ".join(failed))
-    entries = [
-        {"name": name, **{counter: NumberText(v) for counter, v in now[name].counters.items()}}
-        for name in sorted(now)
-    ]
+    entries = [{"name": name, **now[name].counters} for name in sorted(now)]
     text = ",\n".join("    " + json.dumps(entry) for entry in entries)
     temporary = arguments.baseline + ".new"
     try:
@@ -124,13 +121,6 @@ def run_write(arguments):
         raise results.UnusableFile(f"cannot write '{arguments.baseline}': {error.strerror}") from None
     print(f"{len(entries)} benchmarks stored in {arguments.baseline}")
     return 0
-
-
-class NumberText(float):
-    """Printed by json as text_of prints it."""
-
-    def __repr__(self):
-        return results.text_of(self)
 
 
 def run_validate(arguments):
