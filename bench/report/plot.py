@@ -131,7 +131,7 @@ def model_against_published(rows):
         band = tolerance_band(row)
         if band:
             axes.barh(place, band[1] - band[0], left=band[0], height=0.6, color="lightgrey", zorder=1)
-    axes.axvline(1, color="black", linewidth=1)
+    axes.axvline(1, color="black", linewidth=1, marker="")
     labels = [
         f"{row['scenario']} ({results.text_of(row['published'])} {row.get('unit', '')})" for row in rows
     ]
