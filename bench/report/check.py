@@ -19,12 +19,10 @@ import sys
 import results
 
 
-def compare(baseline, now, pattern):
-    """Rows (benchmark, counter, baseline, now, change) of all that differs; whether it is worse."""
+def compare(baseline, now):
+    """Rows (benchmark, counter, baseline, now, change) of all that differs; how many are worse."""
     rows, worse = [], 0
     for name, old in baseline.items():
-        if pattern and not pattern.search(name):
-            continue
         new = now.get(name)
         if new is None:
             rows.append((name, "", "", "", "MISSING: the benchmark was not run"))
@@ -73,13 +71,17 @@ def print_table(rows):
 
 
 def run_compare(arguments):
-    baseline = read_baseline(arguments.baseline)
-    now = results.read_results(arguments.results)
     try:
-        pattern = re.compile(arguments.filter) if arguments.filter else None
+        pattern = re.compile(arguments.filter)
     except re.error as error:
         raise results.UnusableFile(f"--filter: '{arguments.filter}': {error}") from None
-    rows, worse = compare(baseline, now, pattern)
+    baseline, now = (
+        {name: benchmark for name, benchmark in all_of_file.items() if pattern.search(name)}
+        for all_of_file in (read_baseline(arguments.baseline), results.read_results(arguments.results))
+    )
+    if not baseline and not now:
+        raise results.UnusableFile(f"--filter: no benchmark matches '{arguments.filter}'")
+    rows, worse = compare(baseline, now)
     if rows:
         print_table(rows)
         print()
@@ -134,7 +136,7 @@ def main():
     command = commands.add_parser("compare")
     command.add_argument("baseline")
     command.add_argument("results")
-    command.add_argument("--filter", help="only benchmarks whose name matches are expected")
+    command.add_argument("--filter", default="", help="only benchmarks whose name matches")
     command.set_defaults(run=run_compare)
     command = commands.add_parser("write")
     command.add_argument("results")
