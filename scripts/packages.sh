@@ -5,7 +5,10 @@ packages_build="g++ binutils bazel-bootstrap bazel-platforms bazel-rules-java li
   libboost-dev libcli11-dev libfmt-dev libtomlplusplus-dev libgtest-dev libgmock-dev
   libbenchmark-dev"
 packages_demo="ibverbs-utils"
-packages_bench="perftest"
+packages_bench="perftest python3"
+packages_plot="python3-matplotlib"
+# Never installed from here: a benchmark compares with it where it is.
+packages_ns3="libns3-dev"
 packages_test="ibverbs-providers perftest python3-pyverbs"
 packages_fuzz="clang libclang-rt-14-dev"
 
@@ -14,6 +17,8 @@ packages_for() {
     build) echo $packages_build ;;
     demo) echo $packages_build $packages_demo ;;
     bench) echo $packages_build $packages_bench ;;
+    plot) echo python3 $packages_plot ;;
+    ns3) echo $packages_ns3 ;;
     test) echo $packages_build $packages_demo $packages_test ;;
     fuzz) echo $packages_build $packages_demo $packages_test $packages_fuzz ;;
   esac
@@ -25,17 +30,20 @@ packages_main() {
       echo "build: $(echo $packages_build)"
       echo "demo:  $(echo $packages_demo)"
       echo "bench: $(echo $packages_bench)"
+      echo "plot:  $(echo $packages_plot)"
+      echo "ns3:   $(echo $packages_ns3)"
       echo "test:  $(echo $packages_test)"
       echo "fuzz:  $(echo $packages_fuzz)"
       ;;
-    build | demo | bench | test | fuzz) packages_for "$1" ;;
+    build | demo | bench | plot | ns3 | test | fuzz) packages_for "$1" ;;
     -h | --help) cat <<END
-Usage: ./simhca packages [build|demo|bench|test|fuzz]
+Usage: ./simhca packages [build|demo|bench|plot|ns3|test|fuzz]
 Lists the Debian packages that the project needs: by job, or all that one job needs on one line.
-The jobs install what is missing by themselves, with apt-get.
+The jobs install what is missing by themselves, with apt-get.  plot is what \`./simhca bench --plot\`
+needs; ns3 is optional: bench/event_queue.cc compares with ns-3's scheduler where it is installed.
 END
       ;;
-    *) one_of packages "$1" build demo bench test fuzz ;;
+    *) one_of packages "$1" build demo bench plot ns3 test fuzz ;;
   esac
 }
 

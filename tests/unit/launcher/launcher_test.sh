@@ -127,9 +127,9 @@ refuses_bad_values() {
 refuses_a_timeline_without_a_model() {
   SIMHCA_BUILD_DIR=$work/build
   fake_build opt
-  expect_run 2 "^simhca: run: --timeline: only the virtual clock has a model" \
+  expect_run 2 "^simhca: --timeline: only the virtual clock has a model" \
     run --timeline "$work/t.json" -- touch "$work/ran"
-  expect_run 2 "^simhca: run: --timeline: cannot write '/nonexistent/t.json'" \
+  expect_run 2 "^simhca: --timeline: cannot write '/nonexistent/t.json'" \
     run --clock virtual --timeline /nonexistent/t.json -- touch "$work/ran"
   [[ ! -e $work/ran ]] || fail "the program ran"
 }
