@@ -95,7 +95,7 @@ DeviceModelStats DeviceModel::stats() const {
           .dma_writes = pcie.writes,
           .tlps = pcie.upstream.tlps + pcie.downstream.tlps,
           .cache_hits = qp_cache_.hits() + cq_cache_.hits() + srq_cache_.hits(),
-          .cache_misses = qp_cache_.misses() + cq_cache_.misses() + srq_cache_.misses()};
+          .cache_misses = misses_.served()};
 }
 
 Duration DeviceModel::WireTime(uint32_t bytes) const {
@@ -135,9 +135,10 @@ bool DeviceModel::MayTransmit(QueuePair& qp) {
     }
     return false;
   }
-  if (!timing.context_loaded && !qp_cache_.Touch(qp.qpn())) {
+  const Time has_context = timing.context_loaded ? now : LoadQp(qp, now);
+  if (has_context > now) {
     timing.context_loaded = true;
-    timing.transmits_from = misses_.Serve(now);
+    timing.transmits_from = has_context;
     services_.timers.Schedule(timing.wake, timing.transmits_from);
     return false;
   }
@@ -188,10 +189,18 @@ uint32_t DeviceModel::Budget() const { return waiting_.empty() ? kPacketsAlone :
 
 // ---- Receiving ----
 
-Time DeviceModel::LoadContexts(const QueuePair& qp, Time at) {
+Time DeviceModel::LoadQp(QueuePair& qp, Time at) {
+  QueuePairTiming& timing = *qp.timing();
+  const bool held = qp_cache_.Touch(qp.qpn());
+  if (timing.context_from > at) return timing.context_from;
+  if (!held) timing.context_from = misses_.Serve(at);
+  return std::max(at, timing.context_from);
+}
+
+Time DeviceModel::LoadContexts(QueuePair& qp, Time at) {
   // One context names the next.
   const QueuePair::Config& config = qp.config();
-  if (!qp_cache_.Touch(config.qpn)) at = misses_.Serve(at);
+  at = LoadQp(qp, at);
   if (config.srq != nullptr && !srq_cache_.Touch(config.srq->number())) at = misses_.Serve(at);
   if (!cq_cache_.Touch(config.receive_cq->number())) at = misses_.Serve(at);
   return at;
@@ -299,6 +308,7 @@ void DeviceModel::Forget(QueuePair& qp) {
   std::erase_if(completions_, [&qp](const PendingCompletion& next) { return next.qp == &qp; });
   if (turn_of_ == &qp) turn_of_ = nullptr;
   qp.timing()->waits_for_turn = false;
+  qp.timing()->context_from = 0;
   qp_cache_.Forget(qp.qpn());
   active_wqes_.Forget(qp.qpn());
 }

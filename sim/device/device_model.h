@@ -96,8 +96,10 @@ class DeviceModel final : public DeviceTiming, public EventPath {
   void NameTracks();
   void TraceFill(const SharedReceiveQueue& srq);
   Duration WireTime(uint32_t bytes) const;
+  // When the context of `qp` is on the chip.  One that is on its way is not read again.
+  Time LoadQp(QueuePair& qp, Time at);
   // When the contexts that `qp` needs to receive are on the chip.
-  Time LoadContexts(const QueuePair& qp, Time at);
+  Time LoadContexts(QueuePair& qp, Time at);
   void OnTransmitterFree(Time now);
   void DeliverCompletions(Time now);
   void PublishEvents(Time now);

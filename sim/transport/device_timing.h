@@ -19,6 +19,7 @@ struct QueuePairTiming {
   Time receives_from = 0;   // no packet is taken before
   Time transmits_from = 0;  // no packet is sent before
   Time last_departure = 0;
+  Time context_from = 0;           // its context is on its way from the host until then
   bool waits_for_turn = false;     // for the packet pipeline
   bool context_loaded = false;     // by the cache miss that its next packet waited for
   ReceiveFetcher receive_fetcher;  // of its own receive queue
