@@ -123,7 +123,11 @@ def model_against_published(rows):
         raise NoData("no row with a published and a modelled figure")
     figure, axes = pyplot.subplots(figsize=(9, 1.6 + 0.28 * len(rows)))
     for verdict, colour in (("ok", "tab:green"), ("FAILED", "tab:red")):
-        chosen = [(i, row["ratio"]) for i, row in enumerate(rows) if (row["verdict"] == "ok") == (verdict == "ok")]
+        chosen = [
+            (place, row["ratio"])
+            for place, row in enumerate(rows)
+            if (row.get("verdict") == "ok") == (verdict == "ok")
+        ]
         if chosen:
             places, ratios = zip(*chosen)
             axes.scatter(ratios, places, color=colour, label=verdict, zorder=3)
@@ -133,10 +137,13 @@ def model_against_published(rows):
             axes.barh(place, band[1] - band[0], left=band[0], height=0.6, color="lightgrey", zorder=1)
     axes.axvline(1, color="black", linewidth=1, marker="")
     labels = [
-        f"{row['scenario']} ({results.text_of(row['published'])} {row.get('unit', '')})" for row in rows
+        f"{row['scenario']} (" + f"{row['published']:.6g} {row.get('unit', '')}".strip() + ")"
+        for row in rows
     ]
     axes.set_yticks(range(len(rows)), labels, fontsize=8)
-    axes.invert_yaxis()
+    axes.set_ylim(len(rows) - 0.4, -0.6)  # the first on top
+    axes.set_xscale("symlog", base=2, linthresh=0.125)  # half and double are equally far off
+    axes.xaxis.set_major_formatter("{x:g}")
     axes.set_xlabel("model / published (grey: tolerance)")
     axes.set_title("Model against published figures")
     axes.legend()
