@@ -22,6 +22,11 @@ std::string Number(Value value) {
                                                                : Format("%.5Lg", value);
 }
 
+// With its sign, unless it rounds to nothing.
+std::string Percent(Value value) {
+  return std::fabs(value) < 0.05L ? "0.0 %" : Format("%+.1Lf %%", value);
+}
+
 std::string ToleranceText(const PublishedRow& row) {
   const Tolerance& tolerance = row.tolerance;
   switch (tolerance.kind) {
@@ -86,7 +91,7 @@ void PrintReport(const PublishedRows& published, const std::vector<Verdict>& ver
     calibrating += row.calibrates;
     table.Add({row.name, row.published ? Number(*row.published) : "-",
                verdict.model ? Number(*verdict.model) : "-", row.unit,
-               verdict.error ? Format("%+.1Lf %%", *verdict.error) : "-", ToleranceText(row),
+               verdict.error ? Percent(*verdict.error) : "-", ToleranceText(row),
                VerdictText(verdict), row.calibrates ? "calibrate" : "check"});
   }
   table.Print(out);
