@@ -67,6 +67,7 @@ TEST_F(CqBasics, PollingNothingGivesZero) {
   ibv_wc wc{};
   EXPECT_EQ(0, ibv_poll_cq(requester_cq_.get(), 1, &wc));
   EXPECT_EQ(0, ibv_poll_cq(requester_cq_.get(), 0, &wc));
+  EXPECT_EQ(0, ibv_poll_cq(requester_cq_.get(), -1, &wc));
 }
 
 TEST_F(CqBasics, OnePollTakesAtMostWhatItWasAskedFor) {

@@ -115,7 +115,8 @@ TEST_F(QpModify, CurrentStateMayBeNamedOnlyWhereAQpCanLeaveItByItself) {
   Rule("QPM-15");
   for (const ibv_qp_state from : {IBV_QPS_RTS, IBV_QPS_SQD}) {
     Enter(from);
-    for (const int named : {int{IBV_QPS_RESET}, int{IBV_QPS_INIT}, int{IBV_QPS_ERR}, 7, 256}) {
+    for (const int named :
+         {int{IBV_QPS_RESET}, int{IBV_QPS_INIT}, int{IBV_QPS_SQE}, int{IBV_QPS_ERR}, 7, 256}) {
       ibv_qp_attr attr = Attributes(static_cast<ibv_qp_state>(named), IBV_QPS_RTS);
       ExpectRefused(attr, IBV_QP_STATE | IBV_QP_CUR_STATE);
     }

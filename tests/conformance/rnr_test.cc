@@ -219,6 +219,31 @@ TEST_F(RetryExhaustion, PeerInResetCostsEveryRetryAndThenFails) {
   }
 }
 
+TEST_F(RetryExhaustion, PeerInInitDropsWhatComesAndKeepsItsReceive) {
+  Rule("ST-05");
+  const Link link{MakeQp(device_, pd_.get(), RequesterOptions()),
+                  MakeQp(device_, pd_.get(), ResponderOptions())};
+  const ConnectOptions options{.timeout = 8, .retry_count = 1};
+  BringTo(device_, link.responder.get(), IBV_QPS_INIT,
+          ConnectionAttributes(device_, link.requester->qp_num, options));
+  ASSERT_EQ(0, PostReceive(link.responder.get(), 7, {sink_.Sge(0, 32)}));
+  BringTo(device_, link.requester.get(), IBV_QPS_RTS,
+          ConnectionAttributes(device_, link.responder->qp_num, options));
+  ASSERT_EQ(0, PostSend(link.requester.get(), {.segments = {source_.Sge(0, 32)}}));
+  EXPECT_EQ(IBV_WC_RETRY_EXC_ERR, PollOne(device_, requester_cq_.get()).status);
+  EXPECT_TRUE(Poll(device_, responder_cq_.get(), 1, kQuiet).empty());
+  EXPECT_EQ(IBV_QPS_INIT, StateOf(link.responder.get()));
+  // Another requester, and the receive is used.
+  const Qp second = MakeQp(device_, pd_.get(), RequesterOptions());
+  ibv_qp_attr attr = ConnectionAttributes(device_, second->qp_num, options);
+  attr.qp_state = IBV_QPS_RTR;
+  ASSERT_EQ(0, ibv_modify_qp(link.responder.get(), &attr, kRtrMask));
+  BringTo(device_, second.get(), IBV_QPS_RTS,
+          ConnectionAttributes(device_, link.responder->qp_num, options));
+  ASSERT_EQ(0, PostSend(second.get(), {.segments = {source_.Sge(0, 32)}}));
+  EXPECT_EQ(7u, PollOne(device_, responder_cq_.get()).wr_id);
+}
+
 TEST_F(RetryExhaustion, PeerInErrorIsNoticedOnlyByTheRetries) {
   Rule("ST-13");
   const Link link = MakeLink({.timeout = 8, .retry_count = 1});

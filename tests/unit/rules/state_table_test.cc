@@ -37,6 +37,15 @@ class TwoPorts : public testing::Test {
   QpAttributes wanted_;
 };
 
+TEST_F(TwoPorts, ThePathMtuIsAtMostThePorts) {
+  ModifyLimits limits = limits_;
+  limits.max_mtu_code = 3;
+  wanted_.path_mtu = 3;
+  EXPECT_EQ(CheckModify(QpType::kRc, QpState::kInit, current_, kToRtr, wanted_, limits), 0);
+  wanted_.path_mtu = 4;
+  EXPECT_EQ(CheckModify(QpType::kRc, QpState::kInit, current_, kToRtr, wanted_, limits), EINVAL);
+}
+
 TEST_F(TwoPorts, ThePathOfRtrUsesThePortGivenAtInit) {
   EXPECT_EQ(Check(QpState::kInit, kToRtr), 0);
   wanted_.av.port = 2;
