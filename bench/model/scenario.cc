@@ -13,6 +13,7 @@ namespace simhca::bench {
 namespace {
 
 // Longer than the longest RNR timer.  Retries without end keep a simulation that stands still busy.
+constexpr Duration kShortestRefill = 100 * kNanosecond;
 constexpr Duration kPatience = 2 * kSecond;
 
 uint8_t MtuCode(uint32_t bytes) { return static_cast<uint8_t>(std::bit_width(bytes) - 8); }
@@ -64,6 +65,7 @@ class Bench {
         receiver_chooser_(scenario, scenario.senders * scenario.qps, 0) {}
 
   ScenarioResult Run() {
+    if (std::string why = BeyondTheProfile(); !why.empty()) return Failed(std::move(why));
     MakeEndpoints();
     if (const int error = Connect()) {
       return Failed("the queue pairs could not be connected: errno " + std::to_string(error));
@@ -80,6 +82,31 @@ class Bench {
  private:
   bool reads() const { return scenario_.operation == Scenario::Operation::kRead; }
   uint32_t all_qps() const { return scenario_.qps * scenario_.senders; }
+
+  // What the devices of the profile could not do; empty if nothing.
+  std::string BeyondTheProfile() const {
+    const DeviceProfile::Limits& limits = scenario_.profile.limits;
+    const auto above = [](const char* what, uint32_t wanted, uint32_t limit) {
+      return std::string(what) + " " + std::to_string(wanted) + " is above the profile's " +
+             std::to_string(limit);
+    };
+    const uint32_t qps = scenario_.qps * scenario_.senders;
+    if (qps > limits.max_qp)
+      return above("the receiver's number of queue pairs", qps, limits.max_qp);
+    if (scenario_.outstanding > limits.max_qp_wr) {
+      return above("outstanding", scenario_.outstanding, limits.max_qp_wr);
+    }
+    if (!scenario_.srq) {
+      return scenario_.receives > limits.max_qp_wr && !reads()
+                 ? above("receives", scenario_.receives, limits.max_qp_wr)
+                 : "";
+    }
+    if (!scenario_.profile.features.srq || limits.max_srq == 0) return "the profile has no SRQs";
+    if (scenario_.receives > limits.max_srq_wr) {
+      return above("receives", scenario_.receives, limits.max_srq_wr);
+    }
+    return "";
+  }
 
   void MakeEndpoints() {
     Endpoint::Options options;
@@ -228,7 +255,10 @@ class Bench {
     }
     const uint32_t events = receiver_->TakeLimitEvents();
     limit_events_ += events;
-    if (events != 0) refill_at_ = simulation_.Now() + scenario_.refill_latency;
+    // Armed anew above the fill, the limit is reached at once: time must go on all the same.
+    if (events != 0) {
+      refill_at_ = simulation_.Now() + std::max(scenario_.refill_latency, kShortestRefill);
+    }
     return worked || events != 0;
   }
 

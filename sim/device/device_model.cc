@@ -173,7 +173,7 @@ Time DeviceModel::Depart(QueuePair& qp, uint32_t bytes, uint32_t gathered) {
   }
   const Time start = std::max(now, transmitter_.Reserve(now, service) - service);
   qp.timing()->last_departure = start;
-  services_.trace.Slice(port_, kTransmitter, "packet", start, start + service);
+  Trace(kTransmitter, "packet", start, start + service);
   return std::max(start, at_hand) + costs_.packet_processing;
 }
 
@@ -218,7 +218,7 @@ Time DeviceModel::ReadyFor(QueuePair& qp, const InboundPacket& packet, uint32_t 
       if (!at_hand && !IsFirst(operation)) service += costs_.active_wqe_reload;
     }
     const Time start = receiver_.Reserve(now, service) - service;
-    services_.trace.Slice(port_, kReceiver, "packet", start, start + service);
+    Trace(kReceiver, "packet", start, start + service);
     timing.receives_from = std::max(timing.receives_from, LoadContexts(qp, start));
   }
   if (timing.receives_from <= now) timing.receives_from = qp.Prepare(packet, now);
@@ -231,10 +231,19 @@ Time DeviceModel::FetchReceiveWqe(QueuePair& qp, const ReceiveWqe& wqe) {
   const Time now = services_.Now();
   const Time ready = fetcher.Claim(now, wqe.follows_neighbour, pcie_);
   if (services_.trace.open()) {
-    if (ready > now) services_.trace.Slice(port_, kReceiveWqes, "wait for WQE", now, ready);
+    if (ready > now) Trace(kReceiveWqes, "wait for WQE", now, ready);
     if (const SharedReceiveQueue* srq = qp.config().srq) TraceFill(*srq);
   }
   return ready;
+}
+
+// Slices of a track must not overlap: what waits behind another begins where that one ends.
+void DeviceModel::Trace(uint32_t track, std::string_view name, Time start, Time end) {
+  if (!services_.trace.open()) return;
+  start = std::max(start, traced_until_[track]);
+  if (end <= start) return;
+  traced_until_[track] = end;
+  services_.trace.Slice(port_, track, name, start, end);
 }
 
 void DeviceModel::TraceFill(const SharedReceiveQueue& srq) {
@@ -248,7 +257,7 @@ void DeviceModel::Place(uint32_t bytes, uint32_t pieces) {
   const uint32_t piece = bytes / pieces;
   for (uint32_t i = 1; i < pieces; ++i) pcie_.Write(now, piece);
   const Time visible = pcie_.Write(now, bytes - piece * (pieces - 1));
-  services_.trace.Slice(port_, kPayload, "payload", now, visible);
+  Trace(kPayload, "payload", now, visible - costs_.pcie_write_latency);
 }
 
 void DeviceModel::WakeAt(QueuePair& qp, Time at) {
@@ -260,9 +269,16 @@ void DeviceModel::WakeAt(QueuePair& qp, Time at) {
 
 void DeviceModel::Complete(QueuePair& qp, CompletionQueue& cq, const Completion& completion) {
   const Time visible = pcie_.Write(services_.Now() + costs_.cqe_write, kCqeBytes);
-  services_.trace.Slice(port_, kCompletions, "completion", services_.Now(), visible);
+  Trace(kCompletions, "completion", services_.Now(), visible - costs_.pcie_write_latency);
   completions_.push_back({visible, &qp, &cq, completion});
+  Stamp(&completions_.back(), visible - costs_.pcie_write_latency);
   if (!next_completion_.armed()) services_.timers.Schedule(next_completion_, visible);
+}
+
+// The time stamp is that of the CQE's way out of the device.
+void DeviceModel::Stamp(PendingCompletion* pending, Time when) {
+  if (!pending->cq->timestamps()) return;
+  pending->completion.timestamp = ToTicks(when, pending->qp->config().clock_khz);
 }
 
 void DeviceModel::DeliverCompletions(Time now) {
@@ -272,8 +288,9 @@ void DeviceModel::DeliverCompletions(Time now) {
   }
   while (!completions_.empty() && completions_.front().visible <= now) {
     // A completion that finds no room may flush its queue pair, which adds more of them.
-    const PendingCompletion next = completions_.front();
+    PendingCompletion next = completions_.front();
     completions_.pop_front();
+    if (next.visible > services_.Now()) Stamp(&next, services_.Now());  // ahead of its time
     next.qp->Deliver(next.cq, next.completion);
   }
   if (!completions_.empty()) {

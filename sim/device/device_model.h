@@ -2,8 +2,10 @@
 #define SIMHCA_SIM_DEVICE_DEVICE_MODEL_H_
 
 #include <algorithm>
+#include <array>
 #include <cstdint>
 #include <deque>
+#include <string_view>
 #include <vector>
 
 #include "sim/profiles/profile.h"
@@ -94,6 +96,7 @@ class DeviceModel final : public DeviceTiming, public EventPath {
   };
 
   void NameTracks();
+  void Trace(uint32_t track, std::string_view name, Time start, Time end);
   void TraceFill(const SharedReceiveQueue& srq);
   Duration WireTime(uint32_t bytes) const;
   // When the context of `qp` is on the chip.  One that is on its way is not read again.
@@ -101,6 +104,7 @@ class DeviceModel final : public DeviceTiming, public EventPath {
   // When the contexts that `qp` needs to receive are on the chip.
   Time LoadContexts(QueuePair& qp, Time at);
   void OnTransmitterFree(Time now);
+  static void Stamp(PendingCompletion* pending, Time when);
   void DeliverCompletions(Time now);
   void PublishEvents(Time now);
   uint64_t Random();
@@ -127,6 +131,8 @@ class DeviceModel final : public DeviceTiming, public EventPath {
   Timer next_completion_;
   std::deque<PendingEvent> events_;  // in order of time
   Timer next_event_;
+
+  std::array<Time, 6> traced_until_{};  // by track
 };
 
 }  // namespace simhca
