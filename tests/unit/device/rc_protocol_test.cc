@@ -1,5 +1,8 @@
 // What a reliable connection makes of lost, repeated and wrong packets.
 
+#include <deque>
+#include <memory>
+
 #include "tests/unit/device/rc_fixture.h"
 
 namespace simhca {
@@ -19,10 +22,12 @@ std::vector<std::byte> RequestPacket(const Rig::Qp& to, Operation operation, uin
 }
 
 TEST_F(RcPair, LostPacketsAreSentAgain) {
+  std::deque<std::unique_ptr<Rig::Qp>> pairs;  // the device keeps using their rings
   for (const Operation lost :
        {Operation::kSendFirst, Operation::kSendMiddle, Operation::kSendLast, Operation::kAck}) {
     SCOPED_TRACE(static_cast<int>(lost));
-    auto x = rig.MakeQp(*send_cq, nullptr), y = rig.MakeQp(*receive_cq, nullptr);
+    auto& x = pairs.emplace_back(rig.MakeQp(*send_cq, nullptr));
+    auto& y = pairs.emplace_back(rig.MakeQp(*receive_cq, nullptr));
     rig.Connect(*x, *y);
     LoseFirst(lost);
     rig.Fill(0, 5000, 4);
@@ -37,10 +42,12 @@ TEST_F(RcPair, LostPacketsAreSentAgain) {
 }
 
 TEST_F(RcPair, LostReadPacketsAreSentAgain) {
+  std::deque<std::unique_ptr<Rig::Qp>> pairs;  // the device keeps using their rings
   for (const Operation lost : {Operation::kReadRequest, Operation::kReadResponseFirst,
                                Operation::kReadResponseMiddle, Operation::kReadResponseLast}) {
     SCOPED_TRACE(static_cast<int>(lost));
-    auto x = rig.MakeQp(*send_cq, nullptr), y = rig.MakeQp(*receive_cq, nullptr);
+    auto& x = pairs.emplace_back(rig.MakeQp(*send_cq, nullptr));
+    auto& y = pairs.emplace_back(rig.MakeQp(*receive_cq, nullptr));
     rig.Connect(*x, *y);
     LoseFirst(lost);
     rig.Fill(kTarget, 7000, 5);
@@ -141,6 +148,7 @@ TEST_F(RcPair, DuplicateSendTakesNoReceive) {
 }
 
 TEST_F(RcPair, RequestsOutOfSequenceAreInvalid) {
+  std::deque<std::unique_ptr<Rig::Qp>> pairs;  // the device keeps using their rings
   struct Case {
     const char* what;
     Operation operation;
@@ -153,7 +161,8 @@ TEST_F(RcPair, RequestsOutOfSequenceAreInvalid) {
                           Case{"an atomic", Operation::kFetchAdd, 0},
                           Case{"a READ with a payload", Operation::kReadRequest, 4}}) {
     SCOPED_TRACE(bad.what);
-    auto x = rig.MakeQp(*send_cq, nullptr), y = rig.MakeQp(*receive_cq, nullptr);
+    auto& x = pairs.emplace_back(rig.MakeQp(*send_cq, nullptr));
+    auto& y = pairs.emplace_back(rig.MakeQp(*receive_cq, nullptr));
     rig.Connect(*x, *y);
     const uint64_t naks = rig.progress.counters.Get(Counter::kNaksSent);
     rig.fabric->Inject({}, RequestPacket(*y, bad.operation, 0, bad.payload));
