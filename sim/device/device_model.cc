@@ -61,6 +61,7 @@ PcieLink::Config PcieOf(const DeviceProfile::Costs& costs) {
 DeviceModel::DeviceModel(const DeviceProfile& profile, uint16_t port, Services& services)
     : port_(port),
       costs_(profile.costs),
+      wire_(WireOf(costs_)),
       services_(services),
       pcie_(PcieOf(costs_)),
       misses_(costs_.cache_misses_in_flight, costs_.cache_miss),
@@ -69,7 +70,7 @@ DeviceModel::DeviceModel(const DeviceProfile& profile, uint16_t port, Services& 
       srq_cache_(costs_.srq_cache_entries),
       active_wqes_(costs_.active_receive_wqes),
       transmitter_free_(Timer::Calling<&DeviceModel::OnTransmitterFree>(this)),
-      random_state_(0x5a48),
+      random_(0x5a48),
       next_completion_(Timer::Calling<&DeviceModel::DeliverCompletions>(this)),
       next_event_(Timer::Calling<&DeviceModel::PublishEvents>(this)) {
   NameTracks();
@@ -96,10 +97,6 @@ DeviceModelStats DeviceModel::stats() const {
           .tlps = pcie.upstream.tlps + pcie.downstream.tlps,
           .cache_hits = qp_cache_.hits() + cq_cache_.hits() + srq_cache_.hits(),
           .cache_misses = misses_.served()};
-}
-
-Duration DeviceModel::WireTime(uint32_t bytes) const {
-  return TransferTime(bytes + costs_.wire_overhead_bytes, costs_.wire_bits_per_second);
 }
 
 // ---- Sending ----
@@ -149,7 +146,7 @@ bool DeviceModel::MayTransmit(QueuePair& qp) {
 // One of those that wait, at random: the same sequence in every run.
 void DeviceModel::OnTransmitterFree(Time) {
   if (waiting_.empty()) return;
-  const size_t chosen = waiting_.size() == 1 ? 0 : Random() % waiting_.size();
+  const size_t chosen = waiting_.size() == 1 ? 0 : random_.Next() % waiting_.size();
   QueuePair* qp = waiting_[chosen];
   waiting_[chosen] = waiting_.back();
   waiting_.pop_back();
@@ -160,7 +157,7 @@ void DeviceModel::OnTransmitterFree(Time) {
 
 Time DeviceModel::Depart(QueuePair& qp, uint32_t bytes, uint32_t gathered) {
   const Time now = services_.Now();
-  const Duration service = std::max(costs_.packet_processing, WireTime(bytes));
+  const Duration service = std::max(costs_.packet_processing, wire_.TimeOf(bytes));
   // The payload of a queue at work is read ahead: only what the link cannot keep up with delays the
   // packet.
   Time at_hand = now;
@@ -171,7 +168,7 @@ Time DeviceModel::Depart(QueuePair& qp, uint32_t bytes, uint32_t gathered) {
       transmitter_.Reserve(at_hand, 0);
     }
   }
-  const Time start = std::max(now, transmitter_.Reserve(now, service) - service);
+  const Time start = transmitter_.Reserve(now, service) - service;
   qp.timing()->last_departure = start;
   Trace(kTransmitter, "packet", start, start + service);
   return std::max(start, at_hand) + costs_.packet_processing;
@@ -210,7 +207,7 @@ Time DeviceModel::ReadyFor(QueuePair& qp, const InboundPacket& packet, uint32_t 
                            bool first_offer) {
   QueuePairTiming& timing = *qp.timing();
   if (first_offer) {
-    Duration service = std::max(costs_.packet_processing, WireTime(length));
+    Duration service = std::max(costs_.packet_processing, wire_.TimeOf(length));
     const Operation operation = OperationOf(packet.bth.opcode);
     if (qp.config().srq != nullptr && IsSend(operation)) {
       // A message in progress whose WQE was displaced by those of others.
@@ -230,10 +227,8 @@ Time DeviceModel::FetchReceiveWqe(QueuePair& qp, const ReceiveWqe& wqe) {
       qp.config().srq != nullptr ? *qp.config().srq->fetcher() : qp.timing()->receive_fetcher;
   const Time now = services_.Now();
   const Time ready = fetcher.Claim(now, wqe.follows_neighbour, pcie_);
-  if (services_.trace.open()) {
-    if (ready > now) Trace(kReceiveWqes, "wait for WQE", now, ready);
-    if (const SharedReceiveQueue* srq = qp.config().srq) TraceFill(*srq);
-  }
+  Trace(kReceiveWqes, "wait for WQE", now, ready);
+  if (const SharedReceiveQueue* srq = qp.config().srq) TraceFill(*srq);
   return ready;
 }
 
@@ -247,6 +242,7 @@ void DeviceModel::Trace(uint32_t track, std::string_view name, Time start, Time 
 }
 
 void DeviceModel::TraceFill(const SharedReceiveQueue& srq) {
+  if (!services_.trace.open()) return;
   const std::string name = "SRQ " + std::to_string(srq.number());
   services_.trace.Count(port_, name + " fill", services_.Now(), srq.fill());
   services_.trace.Count(port_, name + " limit", services_.Now(), srq.limit());
@@ -328,15 +324,6 @@ void DeviceModel::Forget(QueuePair& qp) {
   qp.timing()->context_from = 0;
   qp_cache_.Forget(qp.qpn());
   active_wqes_.Forget(qp.qpn());
-}
-
-// SplitMix64: the same sequence on every machine.
-uint64_t DeviceModel::Random() {
-  random_state_ += 0x9e3779b97f4a7c15;
-  uint64_t value = random_state_;
-  value = (value ^ (value >> 30)) * 0xbf58476d1ce4e5b9;
-  value = (value ^ (value >> 27)) * 0x94d049bb133111eb;
-  return value ^ (value >> 31);
 }
 
 }  // namespace simhca

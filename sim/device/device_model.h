@@ -15,6 +15,7 @@
 #include "sim/timing/event_queue.h"
 #include "sim/timing/pcie_link.h"
 #include "sim/timing/server_pool.h"
+#include "sim/timing/split_mix.h"
 #include "sim/timing/time.h"
 #include "sim/timing/timeline.h"
 #include "sim/transport/device_timing.h"
@@ -44,7 +45,8 @@ inline LinkModel WireOf(const DeviceProfile::Costs& costs) {
 // Sending: a doorbell takes its time to the device, the first WQE of an idle queue is read unless
 // it came with the doorbell (BlueFlame).  One packet is sent at a time, each of a queue pair drawn
 // at random among those that wait for a turn, which is how packets of different queue pairs come
-// to interleave.  Payload is read ahead, so only the PCIe bandwidth delays it.
+// to interleave.  The payload of a queue at work is read ahead, so only the PCIe bandwidth delays
+// it.
 //
 // Receiving: packets enter one after the other, each for as long as it was on the wire.  Contexts
 // that the chip does not hold are read from the host.  A message waits for its receive WQE, and so
@@ -98,7 +100,6 @@ class DeviceModel final : public DeviceTiming, public EventPath {
   void NameTracks();
   void Trace(uint32_t track, std::string_view name, Time start, Time end);
   void TraceFill(const SharedReceiveQueue& srq);
-  Duration WireTime(uint32_t bytes) const;
   // When the context of `qp` is on the chip.  One that is on its way is not read again.
   Time LoadQp(QueuePair& qp, Time at);
   // When the contexts that `qp` needs to receive are on the chip.
@@ -107,11 +108,11 @@ class DeviceModel final : public DeviceTiming, public EventPath {
   static void Stamp(PendingCompletion* pending, Time when);
   void DeliverCompletions(Time now);
   void PublishEvents(Time now);
-  uint64_t Random();
 
   const uint16_t port_;
   bool announces_delivery_ = true;
   const DeviceProfile::Costs& costs_;
+  const LinkModel wire_;
   Services& services_;
   PcieLink pcie_;
   MissUnit misses_;
@@ -125,7 +126,7 @@ class DeviceModel final : public DeviceTiming, public EventPath {
   std::vector<QueuePair*> waiting_;  // for a turn to send
   QueuePair* turn_of_ = nullptr;     // drawn from them, and not finished
   Timer transmitter_free_;
-  uint64_t random_state_;
+  SplitMix random_;
 
   std::deque<PendingCompletion> completions_;  // in order of time
   Timer next_completion_;

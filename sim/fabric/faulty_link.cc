@@ -41,7 +41,7 @@ class FaultyLink::Receiver final : public PacketHandler {
 };
 
 FaultyLink::FaultyLink(Link& link, FaultPlan plan, uint64_t seed, CounterSet counters)
-    : link_(link), plan_(std::move(plan)), random_state_(seed), counters_(counters) {}
+    : link_(link), plan_(std::move(plan)), random_(seed), counters_(counters) {}
 
 uint32_t FaultyLink::Poll(PacketHandler& handler, uint32_t budget, Time now) {
   uint32_t taken = 0;
@@ -90,8 +90,8 @@ void FaultyLink::Corrupt(PacketHandler& handler, const PacketAddress& address,
                          const std::byte* bytes, uint32_t length) {
   std::vector<std::byte> changed(bytes, bytes + length);
   const uint32_t sent = IcrcOf(changed);
-  for (uint64_t flips = 1 + Random() % 3; flips > 0; --flips) {
-    const uint64_t bit = Random() % (uint64_t{length} * 8);
+  for (uint64_t flips = 1 + random_.Next() % 3; flips > 0; --flips) {
+    const uint64_t bit = random_.Next() % (uint64_t{length} * 8);
     changed[bit / 8] ^= std::byte{1} << (bit % 8);
   }
   if (IcrcOf(changed) != sent) {
@@ -104,25 +104,17 @@ void FaultyLink::Corrupt(PacketHandler& handler, const PacketAddress& address,
 bool FaultyLink::Hold(const PacketAddress& address, const std::byte* bytes, uint32_t length,
                       Time now) {
   if (held_.size() >= kMostHeld) return false;
-  const Duration wait = 1 + static_cast<Duration>(Random() % static_cast<uint64_t>(plan_.delay));
+  const Duration wait =
+      1 + static_cast<Duration>(random_.Next() % static_cast<uint64_t>(plan_.delay));
   held_.push_back({SaturatingAdd(now, wait), sequence_++, address, {bytes, bytes + length}});
   std::push_heap(held_.begin(), held_.end());
   return true;
 }
 
-// SplitMix64: the same sequence on every machine.
-uint64_t FaultyLink::Random() {
-  random_state_ += 0x9e3779b97f4a7c15;
-  uint64_t value = random_state_;
-  value = (value ^ (value >> 30)) * 0xbf58476d1ce4e5b9;
-  value = (value ^ (value >> 27)) * 0x94d049bb133111eb;
-  return value ^ (value >> 31);
-}
-
 // Draws only where there is a chance, so that one kind of fault more does not move the others'.
 bool FaultyLink::Chance(double probability) {
   if (probability <= 0) return false;
-  return static_cast<double>(Random() >> 11) * 0x1p-53 < probability;
+  return static_cast<double>(random_.Next() >> 11) * 0x1p-53 < probability;
 }
 
 }  // namespace simhca

@@ -8,6 +8,7 @@
 #include "sim/fabric/counters.h"
 #include "sim/fabric/fault_plan.h"
 #include "sim/fabric/link.h"
+#include "sim/timing/split_mix.h"
 
 namespace simhca {
 
@@ -49,12 +50,11 @@ class FaultyLink final : public Link {
   void Corrupt(PacketHandler& handler, const PacketAddress& address, const std::byte* bytes,
                uint32_t length);
   bool Hold(const PacketAddress& address, const std::byte* bytes, uint32_t length, Time now);
-  uint64_t Random();
   bool Chance(double probability);
 
   Link& link_;
   const FaultPlan plan_;
-  uint64_t random_state_;
+  SplitMix random_;
   CounterSet counters_;
   uint64_t arrivals_ = 0;
   uint64_t sequence_ = 0;

@@ -29,6 +29,11 @@ struct LinkModel {
   uint64_t bits_per_second = 0;  // 0: no limit
   Duration propagation = 0;      // from the end of the packet at the sender to its arrival
   uint32_t overhead_bytes = 0;   // of each packet on the wire, besides what the link carries
+
+  // How long a packet of `length` bytes, as the link carries it, takes the wire.
+  Duration TimeOf(uint32_t length) const {
+    return bits_per_second == 0 ? 0 : TransferTime(length + overhead_bytes, bits_per_second);
+  }
 };
 
 // Takes the packets that arrive for this process.

@@ -51,11 +51,8 @@ Link::Reservation TimedLoopback::Reserve(uint32_t destination_qpn, uint32_t leng
 
 void TimedLoopback::Commit(const PacketAddress& address, Time ready) {
   const LinkModel& model = Wire(address.source_port);
-  const Duration service =
-      model.bits_per_second == 0
-          ? 0
-          : TransferTime(reserved_length_ + model.overhead_bytes, model.bits_per_second);
-  const Time sent = wires_[address.source_port % kMaxFabricPorts].Reserve(ready, service);
+  const Time sent =
+      wires_[address.source_port % kMaxFabricPorts].Reserve(ready, model.TimeOf(reserved_length_));
   Push({.arrival = SaturatingAdd(sent, model.propagation),
         .sequence = sequence_++,
         .address = address,

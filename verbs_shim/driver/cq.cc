@@ -1,6 +1,7 @@
 #include "verbs_shim/driver/cq.h"
 
 #include <algorithm>
+#include <bit>
 #include <memory>
 #include <mutex>
 
@@ -30,10 +31,10 @@ struct Size {
 
 Size SizeFor(const DeviceProfile& profile, uint32_t cqe) {
   if (profile.features.rounding == Rounding::kMlx5) {
-    const auto entries = static_cast<uint32_t>(RoundUpToPowerOfTwo(uint64_t{cqe} + 1));
+    const auto entries = static_cast<uint32_t>(std::bit_ceil(uint64_t{cqe} + 1));
     return {entries, static_cast<int>(entries - 1)};
   }
-  return {static_cast<uint32_t>(RoundUpToPowerOfTwo(cqe)), static_cast<int>(cqe)};
+  return {static_cast<uint32_t>(std::bit_ceil(cqe)), static_cast<int>(cqe)};
 }
 
 // A ring whose entries all belong to the device.

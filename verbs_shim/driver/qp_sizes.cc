@@ -1,6 +1,7 @@
 #include "verbs_shim/driver/qp_sizes.h"
 
 #include <algorithm>
+#include <bit>
 
 #include "sim/queues/mlx5/layout.h"
 #include "verbs_shim/driver/ring_memory.h"
@@ -68,7 +69,7 @@ const char* SendSizes(const DeviceProfile& profile, ibv_qp_type type, uint64_t o
   sizes->granted.max_send_sge = cap.max_send_sge;
   sizes->granted.max_inline_data = cap.max_inline_data;
   if (cap.max_send_wr == 0) return nullptr;
-  const uint64_t bytes = RoundUpToPowerOfTwo(uint64_t{cap.max_send_wr} * wqe);
+  const uint64_t bytes = std::bit_ceil(uint64_t{cap.max_send_wr} * wqe);
   if (bytes / mlx5::kSendBlockBytes > kMaxRingUnits) {
     return "a send ring of that many WRs and SGEs is above 32768 blocks of 64 bytes";
   }
@@ -86,9 +87,9 @@ const char* ReceiveSizes(const DeviceProfile& profile, const ibv_qp_cap& cap, Qp
     sizes->granted.max_recv_sge = cap.max_recv_sge;
     return nullptr;
   }
-  sizes->receive_stride = static_cast<uint32_t>(
-      RoundUpToPowerOfTwo(uint64_t{kSegment} * std::max(cap.max_recv_sge, 1u)));
-  sizes->receive_entries = static_cast<uint32_t>(RoundUpToPowerOfTwo(cap.max_recv_wr));
+  sizes->receive_stride =
+      static_cast<uint32_t>(std::bit_ceil(uint64_t{kSegment} * std::max(cap.max_recv_sge, 1u)));
+  sizes->receive_entries = static_cast<uint32_t>(std::bit_ceil(cap.max_recv_wr));
   if (profile.features.rounding == Rounding::kMlx5) {
     sizes->receive_entries =
         std::max(sizes->receive_entries, kMlx5MinReceiveRing / sizes->receive_stride);

@@ -63,13 +63,6 @@ class DoorbellRecordMemory {
   RingMemory memory_;
 };
 
-// Smallest power of two >= value (1 for 0).
-constexpr uint64_t RoundUpToPowerOfTwo(uint64_t value) {
-  uint64_t power = 1;
-  while (power < value) power <<= 1;
-  return power;
-}
-
 }  // namespace simhca::driver
 
 #endif  // SIMHCA_VERBS_SHIM_DRIVER_RING_MEMORY_H_
