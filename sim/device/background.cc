@@ -92,8 +92,7 @@ void Progress::ThreadMain() {
     const int64_t coarse = WallClock::CoarseNanoseconds();
     if (coarse - last_look >= ToNanoseconds(kLookForOthers)) {
       last_look = coarse;
-      const OtherThreads others = OtherThreads::Look();
-      if (others.ended > 0 && others.running + others.sleeping == 0) std::exit(0);
+      if (OtherThreads::MainHasEnded() && !OtherThreads::Look().any()) std::exit(0);
     }
     if (virtual_time()) {
       WatchVirtualClock();

@@ -25,8 +25,8 @@ struct DirectoryEntry {
 };
 
 // State letter of a thread; 0 if it is gone.
-char StateOf(const char* thread) {
-  const int file = RawOpen("/proc/self/task/" + std::string(thread) + "/stat", O_RDONLY, 0);
+char StateOf(const std::string& thread) {
+  const int file = RawOpen("/proc/self/task/" + thread + "/stat", O_RDONLY, 0);
   if (file < 0) return 0;
   char text[256];
   const long bytes = syscall(SYS_read, file, text, sizeof(text) - 1);
@@ -38,6 +38,11 @@ char StateOf(const char* thread) {
 }
 
 }  // namespace
+
+bool OtherThreads::MainHasEnded() {
+  const char state = StateOf(std::to_string(syscall(SYS_getpid)));
+  return state == 'Z' || state == 'X';
+}
 
 OtherThreads OtherThreads::Look() {
   OtherThreads others;
@@ -55,13 +60,11 @@ OtherThreads OtherThreads::Look() {
       if (std::from_chars(entry->name, end, thread).ptr != end || thread == self) continue;
       switch (StateOf(entry->name)) {
         case 0:
+        case 'Z':
+        case 'X':
           break;
         case 'R':
           ++others.running;
-          break;
-        case 'Z':
-        case 'X':
-          ++others.ended;
           break;
         default:
           ++others.sleeping;

@@ -7,10 +7,13 @@ namespace simhca {
 struct OtherThreads {
   int running = 0;   // on a processor or waiting for one
   int sleeping = 0;  // in any other state
-  int ended = 0;     // the main thread, after pthread_exit
   // Whether /proc could be read at all.
   bool known = false;
+  // Whether one can still do something, as far as is known.
+  bool any() const { return !known || running + sleeping > 0; }
 
+  // Whether the main thread has ended by pthread_exit: costs one small file.
+  static bool MainHasEnded();
   // Looks now.  Uses system calls alone: the names of libc may be interposed.
   static OtherThreads Look();
 };
