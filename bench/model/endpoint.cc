@@ -46,6 +46,7 @@ Endpoint::Endpoint(Hca& device, const Options& options)
 }
 
 uint32_t Endpoint::send_blocks() const { return std::bit_ceil(options_.sends); }
+uint32_t Endpoint::receive_stride() const { return std::bit_ceil(16 * options_.segments); }
 
 void Endpoint::MakeCq(Cq* cq, uint32_t entries) {
   cq->entries = entries;
@@ -78,7 +79,7 @@ void Endpoint::MakeSrq() {
 void Endpoint::MakeQp() {
   auto qp = std::make_unique<Qp>();
   qp->sends = driver::RingMemory(size_t{send_blocks()} * mlx5::kSendBlockBytes);
-  const uint32_t stride = std::bit_ceil(16 * options_.segments);
+  const uint32_t stride = receive_stride();
   if (!options_.srq) qp->receives = driver::RingMemory(size_t{options_.receive_entries} * stride);
   CreateQpCommand command{};
   command.context = context_;
@@ -155,7 +156,7 @@ uint32_t Endpoint::PostReceives(uint32_t qp_index, uint32_t count) {
     if (done != 0) srq_.record.Store(0, srq_.posted);
   } else {
     Qp& qp = *qps_[qp_index];
-    const uint32_t stride = std::bit_ceil(16 * options_.segments);
+    const uint32_t stride = receive_stride();
     for (; done < count && qp.receive_outstanding < options_.receives; ++done) {
       const uint32_t slot = qp.receive_index++ & (options_.receive_entries - 1);
       WriteSegments(qp.receives.data() + size_t{slot} * stride, stride / 16);
@@ -168,8 +169,7 @@ uint32_t Endpoint::PostReceives(uint32_t qp_index, uint32_t count) {
   return done;
 }
 
-void Endpoint::Post(uint32_t qp_index, mlx5::WqeOpcode opcode, const Endpoint* remote) {
-  Qp& qp = *qps_[qp_index];
+void Endpoint::WriteWqe(Qp& qp, mlx5::WqeOpcode opcode, const Endpoint* remote) const {
   std::byte* wqe =
       qp.sends.data() + size_t{qp.send_index & (send_blocks() - 1)} * mlx5::kSendBlockBytes;
   const bool in_line = options_.inline_sends && remote == nullptr;
@@ -191,16 +191,20 @@ void Endpoint::Post(uint32_t qp_index, mlx5::WqeOpcode opcode, const Endpoint* r
   ++qp.send_index;
 }
 
+void Endpoint::Post(uint32_t qp_index, uint32_t count, mlx5::WqeOpcode opcode,
+                    const Endpoint* remote) {
+  Qp& qp = *qps_[qp_index];
+  for (uint32_t i = 0; i < count; ++i) WriteWqe(qp, opcode, remote);
+  qp.record.Store(mlx5::kSendRecord, qp.send_index & 0xffff);
+  device_.RingSendDoorbell(qp.doorbell);
+}
+
 void Endpoint::PostSends(uint32_t qp, uint32_t count) {
-  for (uint32_t i = 0; i < count; ++i) Post(qp, mlx5::WqeOpcode::kSend, nullptr);
-  qps_[qp]->record.Store(mlx5::kSendRecord, qps_[qp]->send_index & 0xffff);
-  device_.RingSendDoorbell(qps_[qp]->doorbell);
+  Post(qp, count, mlx5::WqeOpcode::kSend, nullptr);
 }
 
 void Endpoint::PostReads(uint32_t qp, uint32_t count, const Endpoint& from) {
-  for (uint32_t i = 0; i < count; ++i) Post(qp, mlx5::WqeOpcode::kRdmaRead, &from);
-  qps_[qp]->record.Store(mlx5::kSendRecord, qps_[qp]->send_index & 0xffff);
-  device_.RingSendDoorbell(qps_[qp]->doorbell);
+  Post(qp, count, mlx5::WqeOpcode::kRdmaRead, &from);
 }
 
 // ---- Polling ----
@@ -236,20 +240,16 @@ void Endpoint::ArmLimit(uint32_t limit) {
   Require(device_.ModifySrq(command), "modify SRQ");
 }
 
-void Endpoint::ArmReceiveCq() { device_.ArmCq(receive_cq_.number, receive_cq_.index & 0xffffff); }
-
 void Endpoint::OnInterrupt() {
   const auto* ring = reinterpret_cast<const mlx5::Eqe*>(event_ring_.data());
   while (true) {
     const mlx5::Eqe& eqe = ring[event_index_ & (kEventEntries - 1)];
     if (eqe.owner != ((event_index_ / kEventEntries) & 1)) return;
     limit_events_ += eqe.type == mlx5::EventType::kSrqLimit;
-    completion_events_ += eqe.type == mlx5::EventType::kCompletion;
     ++event_index_;
   }
 }
 
 uint32_t Endpoint::TakeLimitEvents() { return std::exchange(limit_events_, 0); }
-uint32_t Endpoint::TakeCompletionEvents() { return std::exchange(completion_events_, 0); }
 
 }  // namespace simhca::bench

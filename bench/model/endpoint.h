@@ -31,7 +31,7 @@ class Endpoint : private InterruptHandler {
     uint32_t sends = 128;            // that each send queue holds
     uint32_t message_bytes = 64;
     bool inline_sends = false;  // messages of at most kMostInline bytes go into the WQE
-    uint8_t path_mtu = 3;  // code: 1 256 ... 5 4096
+    uint8_t path_mtu = 3;       // code: 1 256 ... 5 4096
     uint8_t min_rnr_timer = 12;
     uint8_t rnr_retry = 7;
     uint8_t timeout = 14;
@@ -70,9 +70,6 @@ class Endpoint : private InterruptHandler {
   void ArmLimit(uint32_t limit);
   // Limit events since the last call.
   uint32_t TakeLimitEvents();
-  void ArmReceiveCq();
-  // Completion events since the last call.
-  uint32_t TakeCompletionEvents();
 
   // Receives that are posted and not yet polled.
   uint32_t posted() const { return posted_; }
@@ -111,8 +108,10 @@ class Endpoint : private InterruptHandler {
   void MakeQp();
   bool Poll(Cq& cq, Polled* polled);
   void WriteSegments(std::byte* at, uint32_t room) const;
-  void Post(uint32_t qp, mlx5::WqeOpcode opcode, const Endpoint* remote);
+  void Post(uint32_t qp, uint32_t count, mlx5::WqeOpcode opcode, const Endpoint* remote);
+  void WriteWqe(Qp& qp, mlx5::WqeOpcode opcode, const Endpoint* remote) const;
   uint32_t send_blocks() const;
+  uint32_t receive_stride() const;  // of a receive queue's entry
 
   Hca& device_;
   const Options options_;
@@ -120,7 +119,6 @@ class Endpoint : private InterruptHandler {
   driver::RingMemory event_ring_;
   uint32_t event_index_ = 0;
   uint32_t limit_events_ = 0;
-  uint32_t completion_events_ = 0;
   uint32_t context_ = 0;
   uint32_t pd_ = 0;
   uint32_t key_ = 0;

@@ -12,8 +12,8 @@ namespace simhca::bench {
 
 namespace {
 
-// Longer than the longest RNR timer.  Retries without end keep a simulation that stands still busy.
 constexpr Duration kShortestRefill = 100 * kNanosecond;
+// Longer than the longest RNR timer.  Retries without end keep a simulation that stands still busy.
 constexpr Duration kPatience = 2 * kSecond;
 
 uint8_t MtuCode(uint32_t bytes) { return static_cast<uint8_t>(std::bit_width(bytes) - 8); }
@@ -90,9 +90,9 @@ class Bench {
       return std::string(what) + " " + std::to_string(wanted) + " is above the profile's " +
              std::to_string(limit);
     };
-    const uint32_t qps = scenario_.qps * scenario_.senders;
-    if (qps > limits.max_qp)
-      return above("the receiver's number of queue pairs", qps, limits.max_qp);
+    if (all_qps() > limits.max_qp) {
+      return above("the receiver's number of queue pairs", all_qps(), limits.max_qp);
+    }
     if (scenario_.outstanding > limits.max_qp_wr) {
       return above("outstanding", scenario_.outstanding, limits.max_qp_wr);
     }
@@ -289,7 +289,7 @@ class Bench {
     return result;
   }
 
-  ScenarioResult Failed(std::string why) const {
+  static ScenarioResult Failed(std::string why) {
     ScenarioResult result;
     result.error = std::move(why);
     return result;

@@ -9,8 +9,9 @@ namespace simhca {
 Hca::Hca(const DeviceProfile& profile, uint16_t port_index, Progress& progress)
     : profile_(profile), port_index_(port_index), progress_(progress) {
   progress_.ports_down[port_index_] = progress_.fabric.port_down(port_index_);
-  if (progress_.virtual_time())
+  if (progress_.virtual_time()) {
     model_ = std::make_unique<DeviceModel>(profile_, port_index_, progress_);
+  }
 }
 
 Hca::~Hca() = default;

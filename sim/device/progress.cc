@@ -333,7 +333,7 @@ bool Progress::AdvanceToNextVisible(Time end) {
   const uint64_t visible_before = visible;
   SettleVirtual();
   if (visible == visible_before) RunThrough(end);
-  if (visible == visible_before && end != kNever) virtual_clock_->AdvanceTo(end);
+  if (visible == visible_before) virtual_clock_->AdvanceTo(end);
   return visible != visible_before;
 }
 

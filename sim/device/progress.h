@@ -56,9 +56,9 @@ class Progress final : public Services, private PacketHandler {
   // visible to the program.
   void Poll();
   void NoteProductive(Duration cpu_time);
-  // Under virtual time, for a simulation: until something becomes visible.  False if nothing is
-  // due any more.
-  bool AdvanceToNextVisible(Time end = kNever);
+  // Under virtual time, for a simulation: until something becomes visible, or to `end`.  Returns
+  // whether something has.
+  bool AdvanceToNextVisible(Time end);
   // A queue has been armed, or the program is about to block: it will probably sleep on a file
   // descriptor, so from now on peers wake the background thread.
   void ExpectSleep();

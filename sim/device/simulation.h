@@ -25,11 +25,8 @@ class Simulation {
   Hca& device(size_t index) { return *devices_[index]; }
 
   Time Now() const { return progress_.Now(); }
-  // Lets time go on until a program could see something: a completion or an event.  False if
-  // nothing is under way and nothing ever will be.
-  bool Advance() { return progress_.AdvanceToNextVisible(); }
-
-  // The same, at most to `end`; the clock then stands at `end` if nothing could be seen before.
+  // Lets time go on until a program could see something, a completion or an event, but at most to
+  // `end`: then the clock stands there, and the result is false.
   bool AdvanceTo(Time end) { return progress_.AdvanceToNextVisible(end); }
 
   // Calls `serve(index)` for each device that has delivered completions since the last call.

@@ -272,7 +272,8 @@ int PollCq(ibv_cq* public_cq, int num_entries, ibv_wc* wc) {
     cq->context->device->Poll();
     polled = PollEntries(cq, num_entries, wc);
   }
-  if (cq->context->virtual_time && polled > 0) cq->context->device->NoteProductive(Device::Call::kPoll);
+  if (cq->context->virtual_time && polled > 0)
+    cq->context->device->NoteProductive(Device::Call::kPoll);
   return polled;
 }
 
