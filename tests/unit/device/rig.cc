@@ -204,8 +204,11 @@ std::optional<mlx5::Cqe> Rig::Poll(Cq& cq, Duration limit) {
   const auto& cqe = reinterpret_cast<mlx5::Cqe*>(cq.ring.data())[cq.index % kCqEntries];
   const Time end = hca.Now() + limit;
   while (true) {
-    const bool mine = cqe.opcode() != mlx5::CqeOpcode::kInvalid &&
-                      (cqe.opcode_owner & 1) == mlx5::Cqe::OwnerBit(cq.index, kCqEntries);
+    // The background thread may be writing it: as a driver does, what it says counts only once the
+    // owner byte, written last, is seen.
+    const uint8_t owner = __atomic_load_n(&cqe.opcode_owner, __ATOMIC_ACQUIRE);
+    const bool mine = owner >> 4 != static_cast<uint8_t>(mlx5::CqeOpcode::kInvalid) &&
+                      (owner & 1) == mlx5::Cqe::OwnerBit(cq.index, kCqEntries);
     if (mine) {
       DoorbellRecord(cq.record_bytes(), mlx5::kConsumerRecord).Store(++cq.index & 0xffffff);
       return cqe;
