@@ -10,6 +10,7 @@
 int main() {
   ibv_device** list = ibv_get_device_list(nullptr);
   if (list == nullptr || list[0] == nullptr || ibv_open_device(list[0]) == nullptr) return 1;
+  ibv_free_device_list(list);
   pthread_t worker;
   const auto work = [](void*) -> void* {
     usleep(100'000);
